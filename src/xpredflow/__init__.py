@@ -1,0 +1,63 @@
+"""Continuous decoding of masked diffusion language models: x-prediction flow and its peers.
+
+from xpredflow import generate, load
+
+model = load("tiny")
+print(generate(model, "Write a function.", decoder="flow", steps="1/4")[0].text)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xpredflow.decoders import make_decoder, make_policy
+    from xpredflow.engine import generate, stream
+    from xpredflow.errors import InputError, Interrupted
+    from xpredflow.flow import Flow, Rules
+    from xpredflow.models import load, save
+    from xpredflow.types import Decoded, Step, StopReason
+
+__version__ = "0.1.0"
+
+# Names are imported on first use, so that `xpredflow --help` does not wait for torch.
+_HOMES = {
+    "Decoded": "types",
+    "Flow": "flow",
+    "InputError": "errors",
+    "Interrupted": "errors",
+    "Rules": "flow",
+    "Step": "types",
+    "StopReason": "types",
+    "generate": "engine",
+    "load": "models",
+    "make_decoder": "decoders",
+    "make_policy": "decoders",
+    "save": "models",
+    "stream": "engine",
+}
+
+__all__ = [
+    "Decoded",
+    "Flow",
+    "InputError",
+    "Interrupted",
+    "Rules",
+    "Step",
+    "StopReason",
+    "generate",
+    "load",
+    "make_decoder",
+    "make_policy",
+    "save",
+    "stream",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'xpredflow' has no attribute {name!r}")
+    return getattr(import_module(f"xpredflow.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,24 @@
+"""Errors a user can act on: each message names the value, what was expected and the fix."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """Bad input. The command line prints the message alone, without a traceback."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during decoding; `finished` holds what was complete by then."""
+
+    def __init__(self, finished: list) -> None:
+        super().__init__(f"interrupted with {len(finished)} finished")
+        self.finished = finished
+
+
+def unknown_name(kind: str, name: str, valid: Iterable[str], where: str = "") -> InputError:
+    """The error for a name that does not exist, with the nearest one that does."""
+    valid = sorted(valid)
+    near = get_close_matches(name, valid, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return InputError(f"unknown {kind} {name!r}{where}: {hint}Valid: {', '.join(valid)}")

@@ -1,0 +1,99 @@
+"""The model as the engine sees it; a family adds its layers, its names and its checks."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from xpredflow.models.attention import Pass, Shape
+from xpredflow.models.cache import BlockCache
+from xpredflow.types import Cache
+
+
+class Place(NamedTuple):
+    """Where a checkpoint's tensor lives: one of our tensors, or one row of it."""
+
+    name: str
+    row: int | None = None
+
+
+class MaskedDiffusionModel(nn.Module):
+    """Embeddings in, logits at wanted positions out: implements `xpredflow.types.Model`.
+
+    `config` is config.json as it was read. A layer is called as layer(hidden, shared, index).
+    """
+
+    family: ClassVar[str]
+    model_type: ClassVar[str]
+    # The token that ends a turn, where the tokenizer has it.
+    end_of_turn: ClassVar[str]
+    # Regular expressions over tensor names: harmless extras of published checkpoints; matrices
+    # that write to the residual stream; tensors that are never stored in less than their precision.
+    ignored: ClassVar[str] = r"\.inv_freq$"
+    residual: ClassVar[str]
+    precise: ClassVar[str] = r"(?!)"
+
+    def __init__(self, config: dict[str, Any], shape: Shape) -> None:
+        super().__init__()
+        self.config = config
+        self.shape = shape
+        self.name = self.family
+        self.special = shape.special
+        self.max_length = shape.max_length
+        self.block_size = shape.block_size
+        self.tokenizer: Any = None
+
+    @property
+    def embedding(self) -> Float[Tensor, "V E"]:
+        """The input embedding table W_e."""
+        raise NotImplementedError
+
+    def trunk(self) -> tuple[Iterable[nn.Module], nn.Module, nn.Module]:
+        """The layers, the final norm and the head."""
+        raise NotImplementedError
+
+    def places(self) -> dict[str, Place]:
+        """Every tensor of a checkpoint of this family, by its upstream name."""
+        return {name: Place(name) for name in self.state_dict()}
+
+    def attach(self, tokenizer: Any) -> None:
+        """Set the tokenizer, and the end-of-turn token if it has one."""
+        self.tokenizer = tokenizer
+        eot = None if tokenizer is None else tokenizer.get_vocab().get(self.end_of_turn)
+        if eot not in (None, self.special.eos, self.special.mask):
+            self.special = self.special._replace(eot=eot)
+
+    def logits(
+        self,
+        inputs: Float[Tensor, "B L E"],
+        positions: Int[Tensor, "B L"],
+        wanted: Int[Tensor, "B N"],
+        cache: Cache | None = None,
+        slots: Int[Tensor, " B"] | None = None,
+    ) -> Float[Tensor, "B N V"]:
+        """Unshifted logits at the columns `wanted` of `inputs`; see `xpredflow.types.Model`."""
+        layers, norm, head = self.trunk()
+        view = None if cache is None else cast(BlockCache, cache).open(positions, slots)
+        shared = Pass.begin(positions, self.shape, view)
+        hidden = inputs.to(self.embedding.dtype)
+        for index, layer in enumerate(layers):
+            hidden = layer(hidden, shared, index)
+        # The head is the widest matrix: it sees the wanted positions only, never the prompt.
+        columns = wanted.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
+        return head(norm(hidden.gather(1, columns)))
+
+    def new_cache(self, slots: int, length: int) -> BlockCache | None:
+        """Room for `slots` rows of `length` positions; None for a bidirectional model."""
+        if self.block_size is None:
+            return None
+        table = self.embedding
+        room = (slots, length, self.shape.kv_heads, self.shape.head_dim)
+        return BlockCache(room, self.shape.layers, table.dtype, table.device)
+
+
+def on_meta(family: type[MaskedDiffusionModel], config: dict[str, Any]) -> MaskedDiffusionModel:
+    """The family's module without memory behind its tensors."""
+    with torch.device("meta"):
+        return family(config)  # type: ignore[call-arg]

@@ -1,0 +1,127 @@
+"""Keys and values of a block-causal model by absolute position; exact, because no query sees later.
+
+Each pass gives the tokens that are not yet final in the cache and the whole current block; what it
+computes is stored on the way, so that no pass is spent on storing alone.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+class BlockCache:
+    """One slot per row; `lengths` says how far each slot has been written for its present row."""
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int, int],
+        layers: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        slots, length, kv_heads, head_dim = shape
+        # One spare position at the end takes what padding writes. Zeros and not empty memory:
+        # masked keys still enter the product, and NaN times zero is NaN.
+        room = (slots, length + 1, kv_heads, head_dim)
+        self.keys = [torch.zeros(room, dtype=dtype, device=device) for _ in range(layers)]
+        self.values = [torch.zeros(room, dtype=dtype, device=device) for _ in range(layers)]
+        self.length = length
+        self.lengths = [0] * slots
+
+    def release(self, *slots: int) -> None:
+        """Forget rows before new ones take their slots: those must then start at position 0."""
+        for slot in slots:
+            self._shorten(slot, 0)
+
+    def _shorten(self, slot: int, length: int) -> None:
+        """Erase what a slot holds beyond `length`.
+
+        Masking hides finite leftovers, but a NaN of a failed row survives a weight of zero.
+        """
+        for room in (*self.keys, *self.values):
+            room[slot, length : self.lengths[slot]] = 0
+        self.lengths[slot] = length
+
+    def open(
+        self, positions: Int[Tensor, "B L"], slots: Int[Tensor, " B"] | None = None
+    ) -> "CacheView":
+        """Check one pass's positions and prepare its writes; without `slots`, row i has slot i."""
+        if slots is None:
+            slots = torch.arange(positions.shape[0], device=positions.device)
+        far = torch.iinfo(positions.dtype).max
+        filled = positions >= 0
+        starts = torch.where(filled, positions, far).amin(1)
+        ends = positions.amax(1) + 1
+        # One transfer to the host for everything that Python must know.
+        facts = torch.stack((slots, starts, ends, filled.sum(1))).tolist()
+        chosen = [int(slot) for slot in facts[0]]
+        self._check(chosen, *facts[1:])
+        for slot, end in zip(chosen, facts[2], strict=True):
+            if 0 < end < self.lengths[slot]:  # a new row in a slot that was not released
+                self._shorten(slot, end)
+            self.lengths[slot] = end or self.lengths[slot]
+        longest = max(1, *facts[2])
+        places = torch.arange(longest, device=positions.device).expand(len(chosen), -1)
+        return CacheView(
+            cache=self,
+            rows=slots.unsqueeze(1),
+            columns=torch.where(filled, positions, self.length),
+            run=_as_run(chosen),
+            # Beyond its own end a row has no keys, though a longer neighbour does.
+            key_positions=torch.where(places < ends.unsqueeze(1), places, -1),
+        )
+
+    def _check(
+        self, slots: list[int], starts: list[int], ends: list[int], counts: list[int]
+    ) -> None:
+        if len(set(slots)) < len(slots) or not all(0 <= s < len(self.lengths) for s in slots):
+            raise ValueError(
+                f"cache slots {slots}: expected distinct numbers below {len(self.lengths)}"
+            )
+        for slot, start, end, count in zip(slots, starts, ends, counts, strict=True):
+            if count == 0:
+                continue
+            if end > self.length:
+                raise ValueError(f"slot {slot}: position {end - 1} in a cache of {self.length}")
+            if count != end - start:
+                raise ValueError(f"slot {slot}: {count} inputs for positions {start} to {end - 1}")
+            if start > self.lengths[slot]:
+                raise ValueError(
+                    f"slot {slot}: inputs start at position {start}, but only the first "
+                    f"{self.lengths[slot]} are cached: pass the tokens between as well"
+                )
+
+
+@dataclass(frozen=True)
+class CacheView:
+    """The part of a cache that one pass reads and writes; a key position of -1 is not visible."""
+
+    cache: BlockCache
+    rows: Int[Tensor, "B 1"]
+    columns: Int[Tensor, "B L"]
+    run: slice | None
+    key_positions: Int[Tensor, "B K"]
+
+    def update(
+        self, layer: int, k: Float[Tensor, "B L G D"], v: Float[Tensor, "B L G D"]
+    ) -> tuple[Float[Tensor, "B K G D"], Float[Tensor, "B K G D"]]:
+        """Store k and v at their positions, and return all that the rows hold."""
+        if torch.is_grad_enabled() and (k.requires_grad or v.requires_grad):
+            raise ValueError("a cache keeps no gradients: train without one, or use no_grad")
+        return self._store(self.cache.keys[layer], k), self._store(self.cache.values[layer], v)
+
+    def _store(self, room: Tensor, new: Float[Tensor, "B L G D"]) -> Float[Tensor, "B K G D"]:
+        room[self.rows, self.columns] = new
+        end = self.key_positions.shape[1]
+        # Slots that lie side by side are read in place; others are gathered into a copy.
+        return room[self.run, :end] if self.run else room[self.rows.squeeze(1), :end]
+
+
+def _as_run(slots: list[int]) -> slice | None:
+    """The slots as a slice if they are consecutive and in order."""
+    first = slots[0]
+    return (
+        slice(first, first + len(slots)) if slots == [*range(first, first + len(slots))] else None
+    )

@@ -1,0 +1,97 @@
+"""The models that come with the package, by name; untrained ones say so."""
+
+import warnings
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+
+import torch
+
+from xpredflow.errors import InputError, unknown_name
+from xpredflow.models.base import MaskedDiffusionModel
+from xpredflow.models.building import build
+from xpredflow.models.loading import load as load_checkpoint
+from xpredflow.models.shards import INDEX, SINGLE
+from xpredflow.models.source import read_config
+from xpredflow.models.tokenizer import load_tokenizer
+
+EMBEDDED = ("tiny", "tiny-moe")
+DEFAULT = EMBEDDED[0]
+
+
+class UntrainedModelWarning(UserWarning):
+    """The model's weights are random: what it writes means nothing."""
+
+
+def assets(name: str) -> Path:
+    """The directory of an embedded model, whether it is there or not."""
+    return Path(str(files("xpredflow"))) / "assets" / name
+
+
+def embedded_names() -> list[str]:
+    """The embedded models that this installation has."""
+    return [name for name in EMBEDDED if (assets(name) / "config.json").is_file()]
+
+
+def is_trained(directory: Path) -> bool:
+    """Whether there are weights beside the config."""
+    return any((directory / file).is_file() for file in (SINGLE, INDEX))
+
+
+def load(
+    source: str | Path,
+    *,
+    dtype: torch.dtype | str | None = None,
+    device: torch.device | str = "cpu",
+    revision: str | None = None,
+) -> MaskedDiffusionModel:
+    """An embedded model by its name, or a checkpoint from a directory or a hub id.
+
+    The name wins over a directory of that name: write ./tiny for the directory.
+    """
+    if source not in embedded_names():
+        _check_name(source)
+        return load_checkpoint(source, dtype=dtype, device=device, revision=revision)
+    if revision is not None:
+        raise InputError(
+            f"revision is {revision!r} but model {source!r} comes with the package and has no"
+            " revisions: leave it out, or give a hub id"
+        )
+    return load_embedded(str(source), dtype=dtype, device=device)
+
+
+def _check_name(source: str | Path) -> None:
+    """A bare word that is no directory was meant as a name: say which there are."""
+    if isinstance(source, str) and "/" not in source and not Path(source).expanduser().exists():
+        near = get_close_matches(source, embedded_names(), n=1)
+        raise InputError(
+            f"unknown model {source!r}: {f'did you mean {near[0]!r}? ' if near else ''}Expected an"
+            f" embedded model ({', '.join(embedded_names())}), the directory of a checkpoint, or a"
+            " hub id such as GSAI-ML/LLaDA-8B-Instruct"
+        )
+
+
+def load_embedded(
+    name: str, *, dtype: torch.dtype | str | None = None, device: torch.device | str = "cpu"
+) -> MaskedDiffusionModel:
+    """The embedded model `name`; with random weights and a warning while it has none of its own."""
+    if name not in embedded_names():
+        raise unknown_name("embedded model", name, embedded_names())
+    directory = assets(name)
+    if is_trained(directory):
+        return load_checkpoint(directory, dtype=dtype, device=device)
+    # three frames up: whoever called `load`
+    warnings.warn(
+        f"the embedded model {name!r} is untrained: its text is noise",
+        UntrainedModelWarning,
+        stacklevel=3,
+    )
+    model = build(
+        read_config(directory),
+        seed=0,
+        dtype=dtype or "float32",
+        device=device,
+        tokenizer=load_tokenizer(directory),
+    )
+    model.name = name
+    return model.eval()

@@ -1,0 +1,98 @@
+"""Writing a model as a checkpoint of its published layout, which other tools can read."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from torch import Tensor
+
+from xpredflow.models.base import MaskedDiffusionModel
+from xpredflow.models.shards import INDEX, SINGLE
+
+SHARD_BYTES = 4_000_000_000
+
+
+def save(
+    model: MaskedDiffusionModel, directory: str | Path, max_shard_bytes: int = SHARD_BYTES
+) -> None:
+    """Write weights, config.json and tokenizer; no file is ever half written under its own name."""
+    from safetensors.torch import save_file
+
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    shards = list(_shards(model, max_shard_bytes))
+    names = _names(len(shards))
+    # Everything is complete in a neighbouring directory before the first file is renamed.
+    with tempfile.TemporaryDirectory(prefix=".saving-", dir=directory) as temporary:
+        draft = Path(temporary)
+        for name, keys in zip(names, shards, strict=True):
+            save_file(_tensors(model, keys), draft / name, metadata={"format": "pt"})
+        if len(shards) > 1:
+            _write_json(draft / INDEX, _index(model, dict(zip(names, shards, strict=True))))
+        _write_json(draft / "config.json", _config(model))
+        if model.tokenizer is not None:
+            model.tokenizer.save_pretrained(str(draft))
+        _publish(draft, directory)
+
+
+def _publish(draft: Path, directory: Path) -> None:
+    new = {file.name for file in draft.iterdir()}
+    for name in sorted(new):
+        with (draft / name).open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(draft / name, directory / name)
+    # Weights of an earlier save in other shards would be read in place of these.
+    for stale in [*directory.glob("model*.safetensors"), directory / INDEX]:
+        if stale.name not in new:
+            stale.unlink(missing_ok=True)
+
+
+def _shards(model: MaskedDiffusionModel, limit: int) -> Iterator[list[str]]:
+    """Tensor names in files of at most `limit` bytes, or of one tensor that is larger."""
+    keys: list[str] = []
+    size = 0
+    for key, tensor in _stored(model).items():
+        if keys and size + tensor.nbytes > limit:
+            yield keys
+            keys, size = [], 0
+        keys.append(key)
+        size += tensor.nbytes
+    yield keys
+
+
+def _stored(model: MaskedDiffusionModel) -> dict[str, Tensor]:
+    """Every tensor under its upstream name; rows of a stack are views of it."""
+    state = model.state_dict()
+    return {
+        key: state[name] if row is None else state[name][row]
+        for key, (name, row) in model.places().items()
+    }
+
+
+def _tensors(model: MaskedDiffusionModel, keys: list[str]) -> dict[str, Tensor]:
+    stored = _stored(model)
+    return {key: stored[key].cpu().contiguous() for key in keys}
+
+
+def _names(count: int) -> list[str]:
+    if count == 1:
+        return [SINGLE]
+    return [f"model-{i:05d}-of-{count:05d}.safetensors" for i in range(1, count + 1)]
+
+
+def _index(model: MaskedDiffusionModel, shards: dict[str, list[str]]) -> dict:
+    total = sum(tensor.nbytes for tensor in _stored(model).values())
+    weight_map = {key: name for name, keys in shards.items() for key in keys}
+    return {"metadata": {"total_size": total}, "weight_map": weight_map}
+
+
+def _config(model: MaskedDiffusionModel) -> dict:
+    """config.json as it was read, with the dtype that is now stored."""
+    field = "dtype" if "dtype" in model.config else "torch_dtype"
+    return {**model.config, field: str(model.embedding.dtype).removeprefix("torch.")}
+
+
+def _write_json(file: Path, content: dict) -> None:
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,144 @@
+"""Reading safetensors files in pieces through one small buffer.
+
+The safetensors library maps whole files into memory, and mapped pages count as the process's own
+until the mapping goes: a load would peak at twice the weights. Plain reads do not.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from xpredflow.errors import InputError
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+}
+CHUNK = 16 * 2**20
+LONGEST_HEADER = 100_000_000  # the limit of the format
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One tensor in a file: what it is and which bytes hold it."""
+
+    key: str
+    file: Path
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    start: int
+
+    def read_into(self, target: Tensor) -> None:
+        """Copy the values into a contiguous tensor of this shape, of any dtype and device."""
+        flat, size = target.view(-1), self.dtype.itemsize
+        buffer = bytearray(min(CHUNK, flat.numel() * size))
+        with self.file.open("rb", buffering=0) as file:
+            file.seek(self.start)
+            for done in range(0, flat.numel(), CHUNK // size):
+                count = min(CHUNK // size, flat.numel() - done)
+                self._fill(file, memoryview(buffer)[: count * size])
+                values = torch.frombuffer(buffer, dtype=self.dtype, count=count)
+                flat[done : done + count].copy_(values)
+
+    def _fill(self, file: Any, buffer: memoryview) -> None:
+        while len(buffer):
+            count = file.readinto(buffer)
+            if not count:
+                raise InputError(f"{self.file} ended inside tensor {self.key!r}: download it again")
+            buffer = buffer[count:]
+
+
+def stored_tensors(directory: Path) -> dict[str, Stored]:
+    """Every tensor of a checkpoint by name, in the order in which the files hold them."""
+    found: dict[str, Stored] = {}
+    for file in _files(directory):
+        for stored in read_header(file):
+            if stored.key in found:
+                other = found[stored.key].file.name
+                raise InputError(f"tensor {stored.key!r} is in both {other} and {file.name}")
+            found[stored.key] = stored
+    return found
+
+
+def read_header(file: Path) -> list[Stored]:
+    """The tensors of one file, after checking that the file is as long as its header says."""
+    size = file.stat().st_size
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if size < 8 or length > min(size - 8, LONGEST_HEADER):
+            raise InputError(f"{file} is truncated or corrupt (bad header): download it again")
+        text = stream.read(length)
+    try:
+        entries: dict[str, Any] = json.loads(text)
+        entries.pop("__metadata__", None)
+        tensors = [_entry(file, key, entry, 8 + length) for key, entry in entries.items()]
+        end = 8 + length + max((e["data_offsets"][1] for e in entries.values()), default=0)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{file} is corrupt (unreadable header): download it again") from error
+    if size != end:
+        raise InputError(
+            f"{file} is truncated or corrupt: it has {size} bytes, its header promises {end}; "
+            "download it again"
+        )
+    return sorted(tensors, key=lambda stored: stored.start)
+
+
+def _entry(file: Path, key: str, entry: dict[str, Any], base: int) -> Stored:
+    if entry["dtype"] not in DTYPES:
+        raise InputError(
+            f"tensor {key!r} in {file} is stored as {entry['dtype']}; expected one of "
+            f"{', '.join(DTYPES)} (quantised checkpoints are not supported)"
+        )
+    dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
+    start, end = entry["data_offsets"]
+    if start < 0 or end - start != math.prod(shape) * dtype.itemsize:
+        raise InputError(
+            f"{file} is corrupt: tensor {key!r} of shape {shape} cannot have {end - start} bytes; "
+            "download it again"
+        )
+    return Stored(key, file, dtype, shape, base + start)
+
+
+def _files(directory: Path) -> list[Path]:
+    if (directory / SINGLE).is_file():
+        return [directory / SINGLE]
+    if not (directory / INDEX).is_file():
+        raise _no_weights(directory)
+    try:
+        names = set(
+            json.loads((directory / INDEX).read_text(encoding="utf-8"))["weight_map"].values()
+        )
+        files = [directory / Path(name).name for name in sorted(names)]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{directory / INDEX} is not a weight index (JSON with a weight_map): download it again"
+        ) from error
+    absent = [file.name for file in files if not file.is_file()]
+    if absent:
+        raise InputError(
+            f"{INDEX} lists {', '.join(absent)}, but {directory} has no such file: download it"
+        )
+    return files
+
+
+def _no_weights(directory: Path) -> InputError:
+    pickles = sorted(file.name for pattern in PICKLES for file in directory.glob(pattern))
+    if pickles:
+        return InputError(
+            f"{directory} has only pickle weights ({', '.join(pickles[:3])}). They are never "
+            "loaded, because a pickle can run code: convert them to safetensors"
+        )
+    return InputError(
+        f"{directory} has no weights: expected {SINGLE}, or {INDEX} with the shards it lists"
+    )

@@ -1,0 +1,58 @@
+"""From what the user names, a directory or a hub id, to a directory with config.json."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from xpredflow.errors import InputError
+
+SMALL = ["*.json", "*.jinja", "tokenizer*"]
+WEIGHTS = [*SMALL, "*.safetensors"]
+
+
+def locate(source: str | Path, revision: str | None, patterns: list[str]) -> Path:
+    """The directory itself, or the local copy of the hub repository."""
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise InputError(f"{source} is a file; expected the checkpoint's directory")
+    if not isinstance(source, str) or not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", source):
+        raise InputError(
+            f"no directory {str(source)!r}; expected a checkpoint's directory or a hub id "
+            "such as 'GSAI-ML/LLaDA-8B-Instruct'"
+        )
+    return _download(source, revision, patterns)
+
+
+def _download(hub_id: str, revision: str | None, patterns: list[str]) -> Path:
+    from huggingface_hub import snapshot_download  # slow to import, not needed for directories
+
+    try:
+        return Path(snapshot_download(hub_id, revision=revision, allow_patterns=patterns))
+    # The hub's errors have no common base: connection, HTTP, missing repository, bad name.
+    except Exception as error:
+        at = f" at revision {revision!r}" if revision else ""
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(
+            f"{hub_id!r} is no directory here, and downloading it{at} from the Hugging Face hub "
+            f"failed: {type(error).__name__}: {reason}. Check the name and the connection, or "
+            f"download it elsewhere (hf download {hub_id} --local-dir DIR) and pass the directory"
+        ) from error
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """config.json as a dict."""
+    file = directory / "config.json"
+    if not file.is_file():
+        raise InputError(
+            f"{directory} has no config.json: expected the directory of a whole checkpoint"
+        )
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{file} is not valid JSON ({error}): download it again") from error
+    if not isinstance(config, dict):
+        raise InputError(f"{file} holds a {type(config).__name__}; expected a JSON object")
+    return config

@@ -1,0 +1,102 @@
+"""Text -> token ids with open positions: plain text, chat messages, gaps to fill, or raw ids."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xpredflow.errors import InputError
+from xpredflow.types import Model
+
+Prompt = str | Sequence[dict[str, str]] | Sequence[int]
+GAP = re.compile(r"\[\[mask:(\d+)\]\]")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A prompt as ids; -1 marks an open position. Without gaps the response follows the prompt."""
+
+    ids: list[int]
+
+    @property
+    def has_gaps(self) -> bool:
+        """True for infilling: everything but the gaps is frozen and nothing is appended."""
+        return -1 in self.ids
+
+
+def encode(model: Model, prompt: Prompt, *, chat: bool | None, system: str | None) -> Encoded:
+    """Ids of one prompt. `chat` None applies the chat template where there is one to apply."""
+    if isinstance(prompt, str):
+        if GAP.search(prompt):
+            return _encode_gaps(model, prompt, chat, system)
+        if chat is False or (chat is None and system is None and not has_chat_template(model)):
+            return Encoded(_plain(model, prompt))
+        return Encoded(_chat(model, [{"role": "user", "content": prompt}], system))
+    if prompt and isinstance(prompt[0], dict):
+        return Encoded(_chat(model, list(prompt), system))  # type: ignore[arg-type]
+    return Encoded(_raw_ids(model, prompt))  # type: ignore[arg-type]
+
+
+def has_chat_template(model: Model) -> bool:
+    """Whether the tokenizer knows how a conversation is written."""
+    return bool(getattr(model.tokenizer, "chat_template", None))
+
+
+def _encode_gaps(model: Model, prompt: str, chat: bool | None, system: str | None) -> Encoded:
+    if chat or system is not None:
+        raise InputError(
+            "a prompt with [[mask:n]] gaps is filled in as it stands: leave out chat and system"
+        )
+    ids: list[int] = []
+    end = 0
+    for gap in GAP.finditer(prompt):
+        length = int(gap.group(1))
+        if length == 0:
+            raise InputError(f"gap {gap.group(0)!r} has no positions: write [[mask:n]] with n ≥ 1")
+        ids += _plain(model, prompt[end : gap.start()]) + [-1] * length
+        end = gap.end()
+    return Encoded(ids + _plain(model, prompt[end:]))
+
+
+def _plain(model: Model, text: str) -> list[int]:
+    return _tokenizer(model)(text, add_special_tokens=False)["input_ids"] if text else []
+
+
+def _chat(model: Model, messages: list[dict[str, str]], system: str | None) -> list[int]:
+    tokenizer = _tokenizer(model)
+    if not has_chat_template(model):
+        raise InputError(
+            f"the tokenizer of {model.name!r} has no chat template: pass chat=False (--no-chat) to"
+            " send the prompt as plain text, or add chat_template to its tokenizer_config.json"
+        )
+    if system is not None:
+        messages = [{"role": "system", "content": system}, *messages]
+    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    return _plain(model, text)
+
+
+def _tokenizer(model: Model) -> Any:
+    if model.tokenizer is None:
+        raise InputError(
+            f"model {model.name!r} has no tokenizer: put a tokenizer.json into its directory or"
+            " pass prompts as lists of token ids"
+        )
+    return model.tokenizer
+
+
+def _raw_ids(model: Model, prompt: Sequence[int]) -> list[int]:
+    size = len(model.embedding)
+    for token in prompt:
+        if type(token) is not int or not -1 <= token < size:
+            raise InputError(
+                f"token id {token!r} in a prompt: expected a whole number from 0 to {size - 1},"
+                " or -1 for a position to fill"
+            )
+    return list(prompt)
+
+
+def decode(model: Model, ids: list[int]) -> str:
+    """Text without special tokens; empty where the model has no tokenizer."""
+    if model.tokenizer is None:
+        return ""
+    return model.tokenizer.decode(ids, skip_special_tokens=True)

@@ -1,0 +1,63 @@
+"""Logits -> what a decoder and a step-size policy look at: token, confidence, top four, ranking."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from xpredflow.types import Signals, SpecialTokens
+
+
+def read(
+    logits: Float[Tensor, "B N V"],
+    special: SpecialTokens,
+    *,
+    forbid_eos: bool = False,
+    rank_ends_last: bool = False,
+) -> Signals:
+    """One log-sum-exp and one top-k in fp32: bf16 confidences tie and change rankings.
+
+    The mask token is never predicted. `forbid_eos` and `rank_ends_last` are LLaDA's
+    `logits_eos_inf` and `confidence_eos_eot_inf`.
+    """
+    logits = logits.to(torch.float32, copy=True)
+    logits[..., special.mask] = -torch.inf
+    if forbid_eos:
+        logits[..., special.eos] = -torch.inf
+    log_total = logits.logsumexp(-1)
+    top, tokens = logits.topk(4, dim=-1)
+    probs = (top - log_total.unsqueeze(-1)).exp()
+    return Signals(logits, log_total, probs, tokens, special.ends if rank_ends_last else ())
+
+
+def not_finite(logits: Float[Tensor, "B N V"]) -> Bool[Tensor, "B N"]:
+    """Positions with a NaN or an infinity; one sum sees all of them."""
+    return ~logits.sum(-1, dtype=torch.float32).isfinite()
+
+
+def features(
+    signals: Signals, progress: Float[Tensor, "B N"], rho: Float[Tensor, " B"]
+) -> Float[Tensor, "B N 8"]:
+    """s = [p1, p2, p3, p4, H_4, p1 − p2, t, ρ], the learned policy's view of a position."""
+    scalars = (signals.entropy4, signals.margin, progress, rho.unsqueeze(-1).expand_as(progress))
+    return torch.cat([signals.top_probs, torch.stack(scalars, dim=-1)], dim=-1)
+
+
+def mixture(
+    signals: Signals, table: Float[Tensor, "V E"], k: int | None = 1
+) -> Float[Tensor, "B N E"]:
+    """X_pred: top-k predicted embeddings by renormalised probability; None is the full softmax."""
+    if k == 1:
+        return table[signals.tokens].float()
+    if k is None:
+        return _expected_embedding(signals, table)
+    top, tokens = signals.logits.topk(k, dim=-1)
+    return (top.softmax(-1).unsqueeze(-1) * table[tokens].float()).sum(-2)
+
+
+def _expected_embedding(
+    signals: Signals, table: Float[Tensor, "V E"], rows_at_once: int = 64
+) -> Float[Tensor, "B N E"]:
+    """softmax(z)·W_e, a few positions at a time so that no second (N, V) table is held."""
+    flat = signals.logits.flatten(0, 1)
+    chunks = [z.softmax(-1).to(table.dtype) @ table for z in flat.split(rows_at_once)]
+    return torch.cat(chunks).float().unflatten(0, signals.log_total.shape)

@@ -1,0 +1,328 @@
+"""The nouns of the library and the protocols between its rooms; no behaviour beyond bookkeeping.
+
+Dimension names in shapes: B rows of a batch, N positions of a canvas, L positions of a row as the
+model sees it, E embedding width, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+class SpecialTokens(NamedTuple):
+    """Token ids with a meaning of their own; `eot` ends a turn and may be absent."""
+
+    mask: int
+    eos: int
+    eot: int | None = None
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The tokens after which nothing is shown to the user."""
+        return (self.eos,) if self.eot is None else (self.eos, self.eot)
+
+
+@runtime_checkable
+class Cache(Protocol):
+    """Keys and values of finished blocks; one slot per row of the batch."""
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A model as the engine sees it: embeddings in, logits at wanted positions out.
+
+    `block_size` is the native block of a block-causal model (blocks anchored at absolute position
+    0), or None for a fully bidirectional one. `tokenizer` is a Hugging Face fast tokenizer or None.
+    """
+
+    name: str
+    special: SpecialTokens
+    max_length: int
+    block_size: int | None
+    tokenizer: Any
+
+    @property
+    def embedding(self) -> Float[Tensor, "V E"]:
+        """The input embedding table W_e."""
+        ...
+
+    def logits(
+        self,
+        inputs: Float[Tensor, "B L E"],
+        positions: Int[Tensor, "B L"],
+        wanted: Int[Tensor, "B N"],
+        cache: Cache | None = None,
+        slots: Int[Tensor, " B"] | None = None,
+    ) -> Float[Tensor, "B N V"]:
+        """Unshifted logits at the columns `wanted` of `inputs`.
+
+        `positions` are absolute positions in the row; -1 marks padding, which nothing attends to.
+        With a cache, keys and values of the inputs are written into the rows' `slots` at their
+        absolute positions, and what the slots already hold there is attended to as well.
+        """
+        ...
+
+    def new_cache(self, slots: int, length: int) -> Cache | None:
+        """Room for `slots` rows of `length` positions; None where no exact cache exists."""
+        ...
+
+
+class Space(NamedTuple):
+    """The embedding space that decoding happens in, and the tokens that mean something there."""
+
+    table: Float[Tensor, "V E"]
+    special: SpecialTokens
+
+    @property
+    def mask(self) -> Float[Tensor, " E"]:
+        """m, the embedding every flow starts from."""
+        return self.table[self.special.mask].float()
+
+    def embed(self, tokens: Int[Tensor, "*S"]) -> Float[Tensor, "*S E"]:
+        """Rows of the table in fp32: bf16 would round away an update by a = 1/256."""
+        return self.table[tokens].float()
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What one forward pass says at each position, in fp32 and with the mask token ruled out.
+
+    `logits` are kept for the rules that need the whole distribution. `rank` orders positions for
+    commitment; it is the confidence unless some tokens (`last`) are to be committed last.
+    """
+
+    logits: Float[Tensor, "B N V"]
+    log_total: Float[Tensor, "B N"]
+    top_probs: Float[Tensor, "B N 4"]
+    top_tokens: Int[Tensor, "B N 4"]
+    last: tuple[int, ...] = ()
+
+    @property
+    def tokens(self) -> Int[Tensor, "B N"]:
+        """The predicted token: argmax of the distribution."""
+        return self.top_tokens[..., 0]
+
+    @property
+    def confidence(self) -> Float[Tensor, "B N"]:
+        """c, the probability of the predicted token."""
+        return self.top_probs[..., 0]
+
+    @property
+    def margin(self) -> Float[Tensor, "B N"]:
+        """p_m = p_(1) - p_(2)."""
+        return self.top_probs[..., 0] - self.top_probs[..., 1]
+
+    @cached_property
+    def entropy4(self) -> Float[Tensor, "B N"]:
+        """H_4, the entropy of the renormalised top four over log 4."""
+        p = self.top_probs / self.top_probs.sum(-1, keepdim=True)
+        return torch.special.entr(p).sum(-1) / torch.log(torch.tensor(4.0, device=p.device))
+
+    @cached_property
+    def rank(self) -> Float[Tensor, "B N"]:
+        """What orders positions for commitment, at the predicted tokens."""
+        return self.rank_of(self.tokens)
+
+    def rank_of(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
+        """The probability of `tokens`; those in `last` get none and the others are renormalised."""
+        logits, log_total = self.logits, self.log_total
+        if self.last:
+            logits = logits.index_fill(
+                -1, torch.tensor(self.last, device=logits.device), -torch.inf
+            )
+            log_total = logits.logsumexp(-1)
+        return (logits.gather(-1, tokens.unsqueeze(-1)).squeeze(-1) - log_total).exp()
+
+    @cached_property
+    def entropy(self) -> Float[Tensor, "B N"]:
+        """H of the whole distribution, in nats."""
+        log_p = self.logits - self.log_total.unsqueeze(-1)
+        return -(log_p.exp() * log_p.nan_to_num(neginf=0.0)).sum(-1)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where each row stands: pass `step` of `budget` in its block, and what seeds its draws."""
+
+    step: Int[Tensor, " B"]
+    budget: Int[Tensor, " B"]
+    rows: tuple[int, ...]
+    seed: int = 0
+    block: tuple[int, ...] = ()
+
+    @property
+    def rho(self) -> Float[Tensor, " B"]:
+        """ρ = ℓ/(T − 1), the share of the budget that is used up."""
+        return self.step / (self.budget - 1).clamp(min=1)
+
+    @property
+    def is_last(self) -> Bool[Tensor, " B"]:
+        """No pass follows this one: whatever is left open must be closed now."""
+        return self.step >= self.budget - 1
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a step-size policy chose: the fraction a, and for a sampled one how likely it was.
+
+    `features` s, `latent` y and `log_prob` are what policy training replays; None where the
+    policy has no density.
+    """
+
+    fraction: Float[Tensor, "B N"]
+    features: Float[Tensor, "B N 8"] | None = None
+    latent: Float[Tensor, "B N"] | None = None
+    log_prob: Float[Tensor, "B N"] | None = None
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """The positions being decoded: state X, progress t, the tokens they would be read as now.
+
+    `frozen` positions (padding) never change. `memory` holds what a decoder carries from step to
+    step beside them; its tensors have the rows in front, so that rows can leave and join.
+    """
+
+    state: Float[Tensor, "B N E"]
+    progress: Float[Tensor, "B N"]
+    tokens: Int[Tensor, "B N"]
+    frozen: Bool[Tensor, "B N"]
+    memory: dict[str, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def blank(cls, frozen: Bool[Tensor, "B N"], space: Space) -> "Canvas":
+        """Every position at the mask embedding, t = 0."""
+        shape = (*frozen.shape, space.table.shape[1])
+        return cls(
+            state=space.mask.expand(shape).clone(),
+            progress=torch.zeros(frozen.shape, device=frozen.device),
+            tokens=torch.full(frozen.shape, space.special.mask, device=frozen.device),
+            frozen=frozen,
+        )
+
+    def update(self, **changes: Any) -> "Canvas":
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
+
+
+class Event(NamedTuple):
+    """What a decoder did in one step, for whoever watches: never needed to go on decoding."""
+
+    signals: Signals
+    reedited: Bool[Tensor, "B N"]
+    committed: Bool[Tensor, "B N"]
+    action: Action | None = None
+    moved: Bool[Tensor, "B N"] | None = None
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Chooses the fraction of the remaining distance that each position travels in this step."""
+
+    def __call__(
+        self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment
+    ) -> Action: ...
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """A decoding rule: how one forward pass changes the canvas. It never calls the model."""
+
+    def step(
+        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+    ) -> tuple[Canvas, Event]:
+        """The canvas after this pass, and what happened."""
+        ...
+
+    def stop(self, canvas: Canvas) -> Bool[Tensor, " B"]:
+        """Which rows need no further pass."""
+        ...
+
+    def finish(self, canvas: Canvas, space: Space) -> Int[Tensor, "B N"]:
+        """The tokens that the canvas is read as when decoding ends; never the mask token."""
+        ...
+
+
+class StopReason(Enum):
+    """Why a row ended, as a sentence for the user."""
+
+    CONVERGED = "every position converged"
+    BUDGET = "the step budget was used up"
+    END_OF_TEXT = "a block ended with an end-of-text token"
+    BAD_LOGITS = "the model returned logits that are not finite"
+
+
+class Frame(NamedTuple):
+    """One row's share of a Step, in plain values: what is traced, shown and served."""
+
+    row: int
+    step: int
+    positions: list[int]
+    tokens: list[int]
+    progress: list[float]
+    confidence: list[float]
+    reedited: list[bool]
+    committed: list[bool]
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """One decoded prompt. `steps` are forward passes of this row, whatever its neighbours did."""
+
+    row: int
+    text: str
+    ids: list[int]
+    steps: int
+    reason: StopReason
+    stop_reason: str
+    progress: list[float]
+    all_ids: list[int]
+    trace: list[Frame] | None = None
+
+    @property
+    def failed(self) -> bool:
+        """True where decoding had to be given up; `stop_reason` says where."""
+        return self.reason is StopReason.BAD_LOGITS
+
+    @property
+    def tokens_per_forward(self) -> float:
+        """How many of the shown tokens one forward pass yielded on average."""
+        return len(self.ids) / max(self.steps, 1)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One forward pass of a batch, as every consumer sees it: view, trace, server, training.
+
+    `positions` are absolute in each row, -1 for padding; `finished` are the rows that ended here.
+    """
+
+    rows: Sequence[int]
+    index: Sequence[int]
+    positions: Int[Tensor, "B N"]
+    canvas: Canvas
+    event: Event
+    finished: Sequence[Decoded] = ()
+
+    def frames(self) -> list[Frame]:
+        """The step row by row, without padding."""
+        return [self._frame(i) for i in range(len(self.rows))]
+
+    def _frame(self, i: int) -> Frame:
+        real = self.positions[i] >= 0
+        canvas, event = self.canvas, self.event
+        columns = (
+            self.positions,
+            canvas.tokens,
+            canvas.progress,
+            event.signals.confidence,
+            event.reedited,
+            event.committed,
+        )
+        return Frame(self.rows[i], self.index[i], *(column[i][real].tolist() for column in columns))

@@ -1,0 +1,8 @@
+"""Shared by all tests: one thread (two workers share two cores) and a fixed hypothesis profile."""
+
+import torch
+from hypothesis import settings
+
+torch.set_num_threads(1)
+settings.register_profile("steady", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("steady")

@@ -1,0 +1,348 @@
+"""Loading: precision, tokenizer, families, and an error that names the culprit for every flaw."""
+
+import json
+
+import pytest
+import torch
+from builders import (
+    CONFIGS,
+    LLADA,
+    LLADA2,
+    weights,
+    write_checkpoint,
+    write_tokenizer,
+    write_weights,
+)
+
+import xpredflow.models as models
+from xpredflow.errors import InputError
+from xpredflow.models import source
+
+
+@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16, torch.float16])
+def test_dtype_none_keeps_what_is_stored(tmp_path, family, stored):
+    raw = write_checkpoint(tmp_path, family, dtype=stored)
+    model = models.load(tmp_path)
+    state = model.state_dict()
+    assert {t.dtype for t in state.values()} == {stored}
+    for key, (name, row) in model.places().items():
+        assert torch.equal(state[name] if row is None else state[name][row], raw[key]), key
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", torch.bfloat16, torch.float64])
+def test_dtype_converts(tmp_path, family, dtype):
+    raw = write_checkpoint(tmp_path, family, dtype=torch.bfloat16)
+    model = models.load(tmp_path, dtype=dtype)
+    expected = getattr(torch, dtype) if isinstance(dtype, str) else dtype
+    assert model.embedding.dtype == expected
+    head = "model.transformer.ff_out.weight" if family == "llada" else "lm_head.weight"
+    assert torch.equal(model.state_dict()[head], raw[head].to(expected))
+
+
+def test_tensors_longer_than_one_chunk(tmp_path, family, monkeypatch):
+    raw = write_checkpoint(tmp_path, family)
+    monkeypatch.setattr("xpredflow.models.shards.CHUNK", 1000)
+    state = models.load(tmp_path).state_dict()
+    assert torch.equal(next(iter(state.values())), raw[next(iter(state))])
+
+
+def test_the_router_is_never_narrowed(tmp_path):
+    raw = weights("llada2", LLADA2, torch.bfloat16)
+    raw = {k: v.float() + 1e-4 if ".mlp.gate." in k else v for k, v in raw.items()}
+    write_checkpoint(tmp_path, "llada2")
+    write_weights(tmp_path, raw)
+    for dtype in (None, "bfloat16"):
+        state = models.load(tmp_path, dtype=dtype).state_dict()
+        assert torch.equal(
+            state["model.layers.1.mlp.gate.expert_bias"], raw["model.layers.1.mlp.gate.expert_bias"]
+        )
+        assert state["lm_head.weight"].dtype == torch.bfloat16
+
+
+def test_norms_may_be_stored_wider(tmp_path, family):
+    raw = weights(family, CONFIGS[family], torch.bfloat16)
+    write_checkpoint(tmp_path, family)
+    write_weights(tmp_path, {k: v.float() if v.ndim == 1 else v for k, v in raw.items()})
+    model = models.load(tmp_path)
+    columns = torch.arange(4)[None]
+    assert model.logits(torch.randn(1, 4, 32), columns, columns).dtype == torch.bfloat16
+
+
+def test_mixed_matrices_need_a_choice(tmp_path):
+    raw = weights("llada", LLADA, torch.bfloat16)
+    key = "model.transformer.blocks.1.q_proj.weight"
+    write_checkpoint(tmp_path, "llada")
+    write_weights(tmp_path, {**raw, key: raw[key].float()})
+    with pytest.raises(InputError, match=rf"{key}.*float32.*dtype="):
+        models.load(tmp_path)
+    assert models.load(tmp_path, dtype="float32").embedding.dtype == torch.float32
+
+
+def test_a_single_file_and_harmless_extras(tmp_path, family):
+    raw = write_checkpoint(tmp_path, family)
+    for file in tmp_path.glob("model*"):
+        file.unlink()
+    extra = {"model.rotary_emb.inv_freq": torch.ones(4)}
+    write_weights(tmp_path, {**raw, **extra}, shards=1)
+    (tmp_path / "model-00001-of-00001.safetensors").rename(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors.index.json").unlink()
+    assert models.load(tmp_path).name == tmp_path.name
+
+
+@pytest.mark.parametrize("jinja", [False, True])
+def test_tokenizer(tmp_path, family, jinja):
+    write_checkpoint(tmp_path, family)
+    write_tokenizer(tmp_path, family, jinja=jinja)
+    model = models.load(tmp_path)
+    ids = model.tokenizer("héllo\n", add_special_tokens=False)["input_ids"]
+    assert model.tokenizer.decode(ids) == "héllo\n"
+    assert model.special.eot == 261
+    assert model.special.ends == (257, 261)
+    messages = [{"role": "user", "content": "hi"}]
+    text = model.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    assert text == "[user]hi[assistant]"
+
+
+def test_llada2_defaults(tmp_path):
+    config = {
+        k: v for k, v in LLADA2.items() if k not in ("eos_token_id", "mask_token_id", "block_size")
+    }
+    large = {**config, "vocab_size": 157184, "hidden_size": 2, "num_hidden_layers": 1}
+    model = models.build(large, seed=0)
+    assert model.special[:2] == (156895, 156892)
+    assert model.block_size == 32
+    assert models.build({**LLADA2, "block_size": None, "block_length": 16}, 0).block_size == 16
+    with pytest.raises(InputError, match=r"mask_token_id is 156895 \(the default.*\[0, 288\)"):
+        models.build(config, seed=0)
+
+
+# Each flaw: what to do to a good checkpoint of which family, and what the error must say.
+
+
+def rewrite(change):
+    def flaw(directory, raw):
+        write_weights(directory, change(raw))
+
+    return flaw
+
+
+def config(**changes):
+    def flaw(directory, raw):
+        file = directory / "config.json"
+        merged = {**json.loads(file.read_text()), **changes}
+        file.write_text(json.dumps({k: v for k, v in merged.items() if v != "ABSENT"}))
+
+    return flaw
+
+
+def shard(directory):
+    return directory / "model-00002-of-00003.safetensors"
+
+
+def truncate(directory, raw):
+    shard(directory).write_bytes(shard(directory).read_bytes()[:-10])
+
+
+def cut_in_header(directory, raw):
+    shard(directory).write_bytes(shard(directory).read_bytes()[:40])
+
+
+def garbage(directory, raw):
+    data = bytearray(shard(directory).read_bytes())
+    data[8:12] = b"\xff\xfe{{"
+    shard(directory).write_bytes(bytes(data))
+
+
+def empty(directory, raw):
+    shard(directory).write_bytes(b"")
+
+
+def quantised(directory, raw):
+    key = sorted(raw)[0]
+    write_weights(directory, {**raw, key: raw[key].to(torch.int8)})
+
+
+def pickle_only(directory, raw):
+    for file in directory.glob("model*"):
+        file.unlink()
+    (directory / "pytorch_model.bin").write_bytes(b"never read")
+
+
+def no_weights(directory, raw):
+    for file in directory.glob("model*"):
+        file.unlink()
+
+
+def bad_index(directory, raw):
+    (directory / "model.safetensors.index.json").write_text('{"weight_map": [1]}')
+
+
+def twice(directory, raw):
+    (directory / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}})
+    )
+    for name in "ab":
+        shard(directory).with_name(f"{name}.safetensors").write_bytes(shard(directory).read_bytes())
+
+
+Q = "model.transformer.blocks.0.q_proj.weight"
+EXPERT = "model.layers.1.mlp.experts.5.up_proj.weight"
+
+FLAWS = {
+    "missing": ("llada", rewrite(lambda r: {k: v for k, v in r.items() if k != Q}), f"lacks.*{Q}"),
+    "missing expert": (
+        "llada2",
+        rewrite(lambda r: {k: v for k, v in r.items() if k != EXPERT}),
+        f"lacks.*{EXPERT}",
+    ),
+    "unexpected": (
+        "llada",
+        rewrite(lambda r: {**r, "odd.weight": r[Q] + 0}),
+        "odd.weight.*no place",
+    ),
+    "extra expert": (
+        "llada2",
+        rewrite(lambda r: {**r, EXPERT.replace(".5.", ".16."): r[EXPERT] + 0}),
+        r"experts\.16\.up_proj",
+    ),
+    "shape": (
+        "llada",
+        rewrite(lambda r: {**r, Q: r[Q][:, :-1].contiguous()}),
+        rf"{Q}.*\(32, 31\).*\(32, 32\)",
+    ),
+    "expert shape": (
+        "llada2",
+        rewrite(lambda r: {**r, EXPERT: r[EXPERT][:-1].contiguous()}),
+        rf"{EXPERT}.*\(23, 32\).*\(24, 32\)",
+    ),
+    "truncated": ("llada", truncate, "00002-of-00003.*truncated.*header promises"),
+    "cut in header": ("llada2", cut_in_header, "00002-of-00003.*truncated"),
+    "garbage": ("llada", garbage, "00002-of-00003.*corrupt"),
+    "empty": ("llada", empty, "00002-of-00003.*truncated"),
+    "quantised": ("llada", quantised, "stored as I8"),
+    "absent shard": ("llada", lambda d, r: shard(d).unlink(), "lists model-00002-of-00003"),
+    "pickle": (
+        "llada",
+        pickle_only,
+        "pytorch_model.bin.*never loaded.*convert them to safetensors",
+    ),
+    "no weights": ("llada", no_weights, "has no weights"),
+    "bad index": ("llada", bad_index, "not a weight index"),
+    "twice": ("llada", twice, "is in both a.safetensors and b.safetensors"),
+    "architecture": (
+        "llada",
+        config(architectures=["GPT2LMHeadModel"], model_type="gpt2"),
+        "GPT2LMHeadModel.*LLaDA2MoeModelLM, LLaDAModelLM",
+    ),
+    "llada-moe": (
+        "llada",
+        config(num_experts=64, hidden_size=2048),
+        "LLaDA-MoE checkpoints are not supported yet",
+    ),
+    "llada-moe by name": (
+        "llada",
+        config(architectures=["LLaDAMoEModelLM"]),
+        "LLaDA-MoE checkpoints are not supported yet",
+    ),
+    "dream": (
+        "llada",
+        config(architectures=["DreamModel"], model_type="Dream"),
+        "Dream.*not supported",
+    ),
+    "no field": ("llada", config(mlp_hidden_size="ABSENT"), "no field 'mlp_hidden_size'"),
+    "bad field": ("llada2", config(num_experts="many"), "num_experts is 'many'"),
+    "bad real": ("llada", config(rope_theta=-1), "rope_theta is -1"),
+    "heads": ("llada", config(n_heads=5), "n_heads is 5, which does not divide d_model = 32"),
+    "mask id": ("llada", config(mask_token_id=126336), r"mask_token_id is 126336.*\[0, 288\)"),
+    "eos id": ("llada2", config(eos_token_id="ABSENT"), "eos_token_id is 156892"),
+    "norm type": ("llada", config(layer_norm_type="default"), "layer_norm_type is 'default'"),
+    "activation": ("llada", config(activation_type="swiglu"), "activation_type is 'swiglu'"),
+    "alibi": ("llada", config(alibi=True), "alibi is True"),
+    "bias": ("llada", config(include_bias=True), "include_bias is True"),
+    "qk norm": ("llada", config(attention_layer_norm=True), "attention_layer_norm is True"),
+    "tied": ("llada", config(weight_tying=True), "weight_tying is True"),
+    "block type": ("llada", config(block_type="sequential"), "block_type is 'sequential'"),
+    "rope scaling": ("llada2", config(rope_scaling={"type": "yarn"}), "rope_scaling is"),
+    "softmax router": ("llada2", config(score_function="softmax"), "score_function is 'softmax'"),
+    "rotary": ("llada2", config(rotary_dim=16), "rotary_dim is 16"),
+    "groups": ("llada2", config(n_group=16), "n_group is 16 for 16 experts"),
+    "kept groups": ("llada2", config(topk_group=5), "topk_group is 5"),
+    "chosen": ("llada2", config(num_experts_per_tok=9), "num_experts_per_tok is 9"),
+    "not json": ("llada", lambda d, r: (d / "config.json").write_text("{"), "not valid JSON"),
+    "not object": ("llada", lambda d, r: (d / "config.json").write_text("[]"), "holds a list"),
+    "no config": ("llada", lambda d, r: (d / "config.json").unlink(), "has no config.json"),
+    "tokenizer": ("llada", lambda d, r: (d / "tokenizer.json").write_text("{"), "tokenizer in"),
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_flaws_are_named(tmp_path, flaw):
+    kind, spoil, message = FLAWS[flaw]
+    raw = write_checkpoint(tmp_path, kind)
+    spoil(tmp_path, raw)
+    with pytest.raises(InputError, match=message):
+        models.load(tmp_path)
+
+
+def test_model_type_alone_is_enough(tmp_path, family):
+    write_checkpoint(tmp_path, family, architectures=None)
+    assert models.load(tmp_path).model_type == CONFIGS[family]["model_type"]
+
+
+@pytest.mark.parametrize("name", ["/no/such/directory", "./missing", "word"])
+def test_a_directory_that_does_not_exist(name):
+    with pytest.raises(InputError, match=rf"(no directory|unknown model) '{name}'"):
+        models.load(name)
+
+
+def test_a_file_is_no_directory(tmp_path):
+    (tmp_path / "x.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match="is a file"):
+        models.load(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": "bf16"}, "unknown dtype 'bf16'.*bfloat16"),
+        ({"dtype": torch.int8}, "dtype is torch.int8"),
+        ({"device": "cuda:99"}, "device 'cuda:99' cannot be used"),
+        ({"device": "gpu"}, "device 'gpu' cannot be used"),
+    ],
+)
+def test_bad_options(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        models.load(tmp_path, **options)
+
+
+def test_a_failed_download_says_what_to_do(monkeypatch):
+    def offline(*args, **kwargs):
+        raise ConnectionError("no route to host\nlong story")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", offline)
+    with pytest.raises(InputError) as caught:
+        models.load("GSAI-ML/LLaDA-8B-Instruct", revision="abc")
+    text = str(caught.value)
+    for part in (
+        "GSAI-ML/LLaDA-8B-Instruct",
+        "'abc'",
+        "no route to host",
+        "--local-dir",
+        "directory",
+    ):
+        assert part in text
+    assert "long story" not in text
+
+
+def test_the_hub_is_asked_for_data_only_and_small_files_first(tmp_path, monkeypatch):
+    write_checkpoint(tmp_path, "llada")
+    asked = []
+
+    def download(name, revision, allow_patterns):
+        asked.append((name, revision, allow_patterns))
+        return str(tmp_path)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert models.load("owner/name", revision="v1").name == "owner/name"
+    assert asked == [("owner/name", "v1", source.SMALL), ("owner/name", "v1", source.WEIGHTS)]
+    assert not any("*.py" in patterns or "*" in patterns for _, _, patterns in asked)

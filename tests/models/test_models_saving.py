@@ -1,0 +1,107 @@
+"""Saving and building: round trips, shards, what others can read, and reproducible weights."""
+
+import json
+
+import pytest
+import torch
+from builders import CONFIGS, write_checkpoint, write_tokenizer
+from safetensors import safe_open
+
+import xpredflow.models as models
+from xpredflow.models import FAMILIES, MaskedDiffusionModel, register
+
+
+def some_logits(model):
+    columns = torch.arange(12).expand(2, -1)
+    inputs = torch.randn(2, 12, 32, generator=torch.Generator().manual_seed(5))
+    with torch.no_grad():
+        return model.logits(inputs, columns, columns)
+
+
+@pytest.mark.parametrize("limit", [10**9, 20_000])
+def test_round_trip(tmp_path, family, limit):
+    raw = write_checkpoint(tmp_path / "a", family)
+    write_tokenizer(tmp_path / "a", family)
+    first = models.load(tmp_path / "a")
+    models.save(first, tmp_path / "b", max_shard_bytes=limit)
+    second = models.load(tmp_path / "b")
+    assert torch.equal(some_logits(first), some_logits(second))
+    assert second.special == first.special
+    assert second.tokenizer.chat_template == first.tokenizer.chat_template
+    files = sorted((tmp_path / "b").glob("*.safetensors"))
+    assert (len(files) > 1) == (limit == 20_000)
+    stored = {}
+    for file in files:
+        with safe_open(file, framework="pt") as reader:
+            assert reader.metadata() == {"format": "pt"}
+            stored |= {key: reader.get_tensor(key) for key in reader.keys()}  # noqa: SIM118
+    assert stored.keys() == raw.keys()
+    assert all(torch.equal(stored[key], raw[key]) for key in raw)
+    if len(files) > 1:
+        index = json.loads((tmp_path / "b" / "model.safetensors.index.json").read_text())
+        assert index["weight_map"].keys() == raw.keys()
+        assert index["metadata"]["total_size"] == sum(t.nbytes for t in raw.values())
+
+
+def test_the_config_is_kept_and_the_dtype_updated(tmp_path, family):
+    write_checkpoint(tmp_path / "a", family, unknown_field={"kept": [1]})
+    models.save(models.load(tmp_path / "a", dtype="float16"), tmp_path / "b")
+    before = json.loads((tmp_path / "a" / "config.json").read_text())
+    after = json.loads((tmp_path / "b" / "config.json").read_text())
+    assert after == {**before, "torch_dtype": "float16"}
+
+
+def test_saving_over_an_earlier_save_leaves_nothing_stale(tmp_path, family):
+    old, new = models.build(CONFIGS[family], 1), models.build(CONFIGS[family], 2)
+    models.save(old, tmp_path, max_shard_bytes=20_000)
+    models.save(new, tmp_path)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
+    assert torch.equal(some_logits(models.load(tmp_path)), some_logits(new))
+    models.save(old, tmp_path, max_shard_bytes=20_000)
+    assert torch.equal(some_logits(models.load(tmp_path)), some_logits(old))
+
+
+def test_a_failed_save_leaves_the_earlier_one(tmp_path, monkeypatch):
+    old = models.build(CONFIGS["llada"], 1)
+    models.save(old, tmp_path)
+
+    def full(*args, **kwargs):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    with pytest.raises(OSError, match="no space"):
+        models.save(models.build(CONFIGS["llada"], 2), tmp_path)
+    assert torch.equal(some_logits(models.load(tmp_path)), some_logits(old))
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_same_seed_gives_the_same_weights(family):
+    a, b, c = (models.build(CONFIGS[family], seed) for seed in (1, 1, 2))
+    assert torch.equal(some_logits(a), some_logits(b))
+    assert not torch.equal(some_logits(a), some_logits(c))
+    half = models.build(CONFIGS[family], 1, dtype="bfloat16")
+    assert torch.equal(half.embedding, a.embedding.bfloat16())
+
+
+def test_the_start_is_sensible(family):
+    model = models.build(CONFIGS[family], 0)
+    for name, tensor in model.state_dict().items():
+        if tensor.ndim == 1:
+            assert torch.all(tensor == (0 if name.endswith("bias") else 1)), name
+        else:
+            damped = any(part in name for part in ("attn_out", "dense", "down_proj")) or (
+                "blocks" in name and "ff_out" in name
+            )
+            std = 0.02 / (2 * model.shape.layers) ** 0.5 if damped else 0.02
+            assert tensor.std().item() == pytest.approx(std, rel=0.15), name
+
+
+def test_one_more_family_is_one_more_class():
+    @register("ToyModelLM")
+    class Toy(MaskedDiffusionModel):
+        model_type = "toy"
+
+    try:
+        assert FAMILIES["ToyModelLM"] is Toy
+    finally:
+        del FAMILIES["ToyModelLM"]

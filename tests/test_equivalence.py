@@ -1,0 +1,99 @@
+"""What ties the worlds together: flow contains threshold decoding, ours agree with references."""
+
+import pytest
+import torch
+from toy import MASK, ToyModel, prompts
+
+from xpredflow import Flow, Rules, generate
+from xpredflow.policy import Jump
+
+THRESHOLD_AS_FLOW = Rules(reedit_margin=None, commit="before", final="state")
+
+
+@pytest.mark.parametrize("theta", [0.2, 0.4, 0.6, 0.9, 0.99])
+@pytest.mark.parametrize("block_length", [None, 8])
+@pytest.mark.parametrize("steps", [None, "1/4"])
+def test_flow_with_a_jump_is_threshold_decoding(theta, block_length, steps) -> None:
+    """Token by token and step by step, whether it converges or the budget ends it."""
+    shared = {"gen_length": 24, "block_length": block_length, "steps": steps, "trace": True}
+    for seed in range(4):
+        model = ToyModel(seed)
+        discrete = generate(model, prompts(4, seed), decoder=f"threshold:{theta}", **shared)
+        flow = generate(
+            model, prompts(4, seed), decoder=Flow(Jump(theta), THRESHOLD_AS_FLOW), **shared
+        )
+        for a, b in zip(discrete, flow, strict=True):
+            assert (a.all_ids, a.steps) == (b.all_ids, b.steps)
+            assert a.trace is not None
+            assert b.trace is not None
+            for left, right in zip(a.trace, b.trace, strict=True):
+                assert left.confidence == pytest.approx(right.confidence, abs=1e-4)
+                # a discrete decoder closes what is open in a block's last pass, flow reads it off
+                if not all(t == 1 for t in left.progress):
+                    assert [t == 1 for t in left.progress] == [t == 1 for t in right.progress]
+
+
+def reference_mask_prediction(
+    model: ToyModel, prompt: list[int], length: int, steps: int, block: int, remasking: str
+) -> list[int]:
+    """LLaDA's published procedure on one row, written on its own: ids in, ids out, no engine."""
+    ids = torch.tensor(prompt + [MASK] * length)
+    blocks = length // block
+    for b in range(blocks):
+        start, end = len(prompt) + b * block, len(prompt) + (b + 1) * block
+        per_step = [steps // blocks] * blocks
+        quota = [block // per_step[b] + (i < block % per_step[b]) for i in range(per_step[b])]
+        for n in quota:
+            everywhere = torch.arange(len(ids)).unsqueeze(0)
+            logits = model.logits(model.embedding[ids].unsqueeze(0), everywhere, everywhere)[0]
+            logits[:, MASK] = -torch.inf
+            probs = logits.softmax(-1)
+            token = probs.argmax(-1)
+            score = {
+                "low_confidence": probs.max(-1).values,
+                "margin": probs.topk(2, -1).values @ torch.tensor([1.0, -1.0]),
+                "entropy": torch.special.entr(probs).sum(-1).neg(),
+            }[remasking]
+            score[ids != MASK] = -torch.inf
+            score[:start] = score[end:] = -torch.inf
+            for place in score.topk(n).indices:
+                ids[place] = token[place]
+    return ids[len(prompt) :].tolist()
+
+
+@pytest.mark.parametrize("remasking", ["low_confidence", "margin", "entropy"])
+@pytest.mark.parametrize("block", [4, 8, 16])
+@pytest.mark.parametrize("steps", [4, 8, 12, 16])
+def test_mask_prediction_agrees_with_the_reference(remasking, block, steps) -> None:
+    if steps % (16 // block):
+        pytest.skip("LLaDA wants the budget to divide by the number of blocks")
+    for seed in range(3):
+        model = ToyModel(seed)
+        ours = generate(
+            model,
+            prompts(4, seed),
+            decoder="mask",
+            remasking=remasking,
+            gen_length=16,
+            block_length=block,
+            steps=steps,
+            stop_at_eos=False,
+        )
+        for done, prompt in zip(ours, prompts(4, seed), strict=True):
+            expected = reference_mask_prediction(model, prompt, 16, steps, block, remasking)
+            assert done.all_ids == expected
+            assert done.steps == min(steps, 16)
+
+
+def test_factor_commits_the_largest_prefix_above_its_bound() -> None:
+    done = generate(ToyModel(1), prompts(6, 1), decoder="factor", gen_length=16, trace=True)
+    for row in done:
+        assert row.trace is not None
+        settled = [False] * 16
+        for frame in row.trace[:-1]:
+            c = sorted(
+                (c for c, s in zip(frame.confidence, settled, strict=True) if not s), reverse=True
+            )
+            n = max([i for i in range(1, len(c) + 1) if c[i - 1] >= 1 - 1 / (i + 1)], default=1)
+            assert sum(frame.committed) == n
+            settled = [t == 1 for t in frame.progress]
