@@ -1,0 +1,136 @@
+"""`xpredflow models` and `xpredflow decoders`: what there is, read off the registries."""
+
+import inspect
+import re
+import shutil
+import sys
+import textwrap
+from dataclasses import MISSING, fields
+from typing import Annotated, Any
+
+import typer
+
+_MARGIN = 12
+_COMMENTED = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
+
+
+def models() -> None:
+    """The embedded models and the architectures that can be loaded.
+
+    \b
+    Examples:
+      xpredflow models
+      xpredflow generate "Hello" --model tiny
+      xpredflow generate "Hello" --model GSAI-ML/LLaDA-8B-Instruct --dtype bfloat16
+    """
+    from xpredflow.models import FAMILIES
+    from xpredflow.models.embedded import embedded_names
+
+    for name in embedded_names():
+        _line(name, f"embedded: {_embedded(name)}")
+    for architecture, family in FAMILIES.items():
+        about = inspect.getdoc(sys.modules[family.__module__]) or ""
+        _line(family.family, f"{about.splitlines()[0]} Loads any {architecture} checkpoint.")
+
+
+def _embedded(name: str) -> str:
+    from xpredflow.models.base import on_meta
+    from xpredflow.models.embedded import assets, is_trained
+    from xpredflow.models.registry import family_of
+    from xpredflow.models.source import read_config
+
+    directory = assets(name)
+    config = read_config(directory)
+    model = on_meta(family_of(config), config)
+    millions = sum(weight.numel() for weight in model.parameters()) / 1e6
+    trained = "trained" if is_trained(directory) else "untrained (its text is noise)"
+    return f"{model.family} layout, {millions:.1f} M parameters, {trained}"
+
+
+def decoders(
+    name: Annotated[
+        str | None, typer.Argument(help="A decoder or policy, to see its options in full.")
+    ] = None,
+) -> None:
+    """The decoders and the flow's step-size policies, with their options and defaults.
+
+    \b
+    Examples:
+      xpredflow decoders
+      xpredflow decoders flow
+      xpredflow generate "Hello" --decoder threshold:0.8
+      xpredflow generate "Hello" --policy constant:1/16 -o tau=0.95
+    """
+    from xpredflow.decoders import DECODERS, POLICIES
+    from xpredflow.errors import unknown_name
+
+    if name is None:
+        _overview()
+    elif name in DECODERS:
+        _detail(name, DECODERS[name].summary, DECODERS[name].options)
+    elif name in policies():
+        typer.echo(f"{name}: {policies()[name]}\nUse it with --policy {name}")
+        _options(POLICIES[name][0]) if name in POLICIES else None
+    else:
+        raise unknown_name("decoder or policy", name, [*DECODERS, *policies()])
+
+
+def policies() -> dict[str, str]:
+    """Every policy with its summary."""
+    from xpredflow.beta_policy import LearnedPolicy
+    from xpredflow.decoders import POLICIES
+
+    learned = (inspect.getdoc(LearnedPolicy) or "").splitlines()[0]
+    return {name: text for name, (_, text) in POLICIES.items()} | {"learned": learned}
+
+
+def _overview() -> None:
+    from xpredflow.decoders import DECODERS, POLICIES
+
+    typer.echo("Decoders (--decoder NAME, options with -o NAME=VALUE):")
+    for name, entry in DECODERS.items():
+        _line(name, f"{entry.summary}{_brief(entry.options)}")
+    typer.echo("\nStep-size policies of flow (--policy NAME or NAME:VALUE):")
+    for name, text in policies().items():
+        _line(name, text + (_brief(POLICIES[name][0]) if name in POLICIES else ""))
+
+
+def _detail(name: str, summary: str, declared: type) -> None:
+    from xpredflow.engine import Options
+
+    typer.echo(f"{name}: {summary}\n\nOptions of {name} (-o NAME=VALUE):")
+    _options(declared)
+    typer.echo("\nOptions of every decoder (-o NAME=VALUE):")
+    _options(Options)
+
+
+def _options(declared: type) -> None:
+    """One line per option: name, default and the comment beside its declaration."""
+    comments = {
+        name: text
+        for owner in reversed(declared.__mro__[:-1])
+        for name, text in _COMMENTED.findall(inspect.getsource(owner))
+    }
+    for option in fields(declared):
+        typer.echo(f"  {_default(option):<32}  {comments.get(option.name, '')}".rstrip())
+
+
+def _brief(declared: type) -> str:
+    options = ", ".join(_default(option) for option in fields(declared))
+    return f" [{options}]" if options else ""
+
+
+def _default(option: Any) -> str:
+    value = option.default
+    if value is MISSING:
+        return option.name
+    return f"{option.name}={'none' if value is None else value}"
+
+
+def _line(name: str, text: str) -> None:
+    """One line; in a terminal it is folded under its first column."""
+    line = f"{name:<{_MARGIN}}{text}"
+    if sys.stdout.isatty():
+        width = max(shutil.get_terminal_size().columns, 40)
+        line = textwrap.fill(line, width, subsequent_indent=" " * _MARGIN, break_on_hyphens=False)
+    typer.echo(line)

@@ -1,0 +1,75 @@
+from dataclasses import fields
+
+import pytest
+
+from xpredflow import __version__
+from xpredflow.cli.completion import decoder_names, model_names, policy_names
+from xpredflow.decoders import DECODERS, POLICIES
+from xpredflow.engine import Options
+from xpredflow.models import FAMILIES
+from xpredflow.models.embedded import embedded_names
+
+
+def test_version(run):
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"xpredflow {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["generate", "--help"], ["models", "-h"], ["decoders", "--help"]]
+)
+def test_help_has_examples(run, arguments):
+    result = run(*arguments, length=None) if arguments[0] == "generate" else run(*arguments)
+    assert result.exit_code == 0
+    assert "Examples:\n" in result.stdout
+    assert "  xpredflow generate" in result.stdout
+
+
+def test_models_in_one_line_each(run):
+    lines = run("models").stdout.splitlines()
+    assert len(lines) == len(embedded_names()) + len(FAMILIES)
+    assert lines[0].startswith("tiny ")
+    assert "LLaDA layout" in lines[0]
+    assert "M parameters" in lines[0]
+
+
+def test_decoders_in_one_line_each(run):
+    lines = run("decoders").stdout.splitlines()
+    for name, entry in DECODERS.items():
+        line = next(line for line in lines if line.startswith(f"{name} "))
+        assert entry.summary in line
+        assert all(f"{option.name}=" in line for option in fields(entry.options))
+    assert all(any(line.startswith(f"{name} ") for line in lines) for name in POLICIES)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_every_option_of_a_decoder_with_its_default(run, name):
+    shown = run("decoders", name).stdout
+    for option in (*fields(DECODERS[name].options), *fields(Options)):
+        value = "none" if option.default is None else option.default
+        assert f"  {option.name}={value}" in shown
+
+
+def test_comments_beside_the_declaration_are_shown(run):
+    assert "floor of 1 − t in the velocity" in run("decoders", "flow").stdout
+    assert "of the token draw; 0 is greedy" in run("decoders", "soft").stdout
+
+
+def test_a_policy_by_name(run):
+    assert "fraction=0.0625" in run("decoders", "constant").stdout
+    assert "learned:FILE" in run("decoders", "learned").stdout
+
+
+def test_a_misspelt_decoder_is_corrected(run):
+    result = run("decoders", "flwo")
+    assert result.exit_code == 2
+    assert "did you mean 'flow'?" in result.stderr
+
+
+def test_completion_offers_names(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").touch()
+    assert [name for name, _ in decoder_names("thr")] == ["threshold"]
+    assert {name for name, _ in policy_names("")} == {*POLICIES, "learned"}
+    assert "tiny" in dict(model_names(""))
+    assert list(dict(model_names(f"{tmp_path}/m"))) == [f"{tmp_path}/mine"]

@@ -1,0 +1,63 @@
+"""The installed command in a process of its own, as a shell starts it."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+COMMAND = str(Path(sys.executable).with_name("xpredflow"))
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm-256color"}
+
+
+def test_help_does_not_import_torch():
+    code = (
+        "import sys, xpredflow.cli\n"
+        "try:\n    xpredflow.cli.app(['generate', '--help'])\n"
+        "except SystemExit: pass\n"
+        "assert not {'torch', 'transformers', 'rich'} & set(sys.modules), 'slow import'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_the_embedded_model_runs_piped():
+    command = [COMMAND, "generate", "--gen-length", "4", "--steps", "1", "--no-chat"]
+    done = subprocess.run(command, input="Hi", capture_output=True, text=True, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("\n")
+    assert "\x1b" not in done.stdout
+
+
+def test_bad_input_without_traceback():
+    done = subprocess.run([COMMAND, "generate", "--file", "nope"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --file nope cannot be read")
+    assert "Traceback" not in done.stderr
+
+
+def test_completion_script_is_offered():
+    done = subprocess.run(
+        [COMMAND, "--show-completion", "bash"],
+        capture_output=True,
+        text=True,
+        env={**ONE_THREAD, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+    )
+    assert "_XPREDFLOW_COMPLETE" in done.stdout
+
+
+def test_a_terminal_sees_the_text_settle():
+    master, slave = pty.openpty()
+    command = [COMMAND, "generate", "Hi", "--gen-length", "6", "--steps", "2", "-d", "mask"]
+    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=ONE_THREAD)
+    os.close(slave)
+    shown = b""
+    try:
+        while piece := os.read(master, 65536):
+            shown += piece
+    except OSError:  # Linux reports the closed terminal this way
+        pass
+    os.close(master)
+    assert process.wait() == 0
+    screen = shown.decode()
+    assert "step 2/2" in screen
+    assert "2 steps · 3.0 tokens per step" in screen

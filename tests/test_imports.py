@@ -1,0 +1,64 @@
+"""The direction of imports (docs/decisions.md): a room knows only the rooms below it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent / "src" / "xpredflow"
+
+# From the ground up; rooms on one line may not know each other unless it is said below.
+LEVELS = [
+    ["errors"],
+    ["types", "options"],
+    ["signals", "randomness", "models"],
+    ["policy", "beta_policy", "flow", "prompts"],
+    ["decoders", "rows"],
+    ["batch"],
+    ["engine"],
+    ["tasks"],
+    ["trace", "view", "training"],
+    ["cli"],
+]
+# flow.py mirrors the paper and must not depend on how anything else is built.
+ONLY = {
+    "flow": {"types", "signals"},
+    "tasks": {"errors", "tasks"},
+    "signals": {"types"},
+    "models": {"types", "errors", "models"},
+}
+SIDEWAYS = {("beta_policy", "policy")}
+
+
+def _room(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def _imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("xpredflow."):
+            rooms.add((node.module or "").split(".")[1])
+        if isinstance(node, ast.Import):
+            rooms |= {n.name.split(".")[1] for n in node.names if n.name.startswith("xpredflow.")}
+    return rooms
+
+
+def test_rooms_import_downward_only() -> None:
+    level = {room: i for i, rooms in enumerate(LEVELS) for room in rooms}
+    for path in ROOT.rglob("*.py"):
+        room = _room(path)
+        if room == "__init__":
+            continue
+        assert room in level, f"{path.name}: give the new room {room!r} a level in this test"
+        for used in _imported_rooms(path) - {room}:
+            assert used in level, f"{path.name} imports the unknown room {used!r}"
+            below = level[used] < level[room] or (room, used) in SIDEWAYS
+            assert below, f"{path.relative_to(ROOT)} ({room}) may not import {used}"
+        if room in ONLY:
+            assert _imported_rooms(path) <= ONLY[room], f"{path.name}: only {ONLY[room]} allowed"
+
+
+def test_importing_the_package_does_not_import_torch() -> None:
+    code = "import sys, xpredflow, xpredflow.cli; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
