@@ -1,0 +1,40 @@
+"""minicode: a request for a Python function, graded by running hidden tests."""
+
+from random import Random
+
+from xpredflow.errors import InputError
+from xpredflow.tasks.minicode import drawing
+from xpredflow.tasks.minicode.answers import write
+from xpredflow.tasks.minicode.hidden_tests import hidden_tests
+from xpredflow.tasks.minicode.pipeline import Pipeline, parse
+from xpredflow.tasks.splits import RESPONSE_LENGTH, Drawer, Problem, Runner, Verdict
+
+
+class MiniCode:
+    """Filter, change and reduce lists of numbers or words."""
+
+    name = "minicode"
+    response_length = RESPONSE_LENGTH
+
+    def __init__(self) -> None:
+        self._draw = Drawer(self.name, drawing.draw, accept=Pipeline.is_sound)
+
+    def problem(self, split: str, index: int) -> Problem:
+        """The problem at an index: train is endless, validation and test have 500 each."""
+        pipeline, level, rng = self._draw(split, index)
+        meta = {"entry_point": pipeline.name, "tests": hidden_tests(pipeline)}
+        return Problem(pipeline.id, drawing.request(pipeline, rng), level, meta)
+
+    def answer(self, problem: Problem, rng: Random) -> str:
+        """One of the right answers, styles and names drawn uniformly."""
+        return write(parse(problem.id), rng)
+
+    def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict:
+        """The verdict of `run` (a sandbox) on the program and the problem's hidden tests."""
+        if run is None:
+            raise InputError("minicode runs programs: pass run=, a sandbox's runner")
+        return run(text, problem.meta)
+
+    def count_problems(self) -> int:
+        """A lower bound of the number of distinct problems."""
+        return drawing.count_problems()

@@ -1,0 +1,161 @@
+"""The meaning of a minimath problem: who has how many, what happens, what is asked."""
+
+from dataclasses import dataclass
+from random import Random
+
+PEOPLE = ("Tom", "Ann", "Sam", "Eva", "Ben", "Mia", "Leo", "Zoe")
+ITEMS = ("apples", "books", "cards", "coins", "pens", "shells", "stamps", "toys")
+QUESTIONS = ("together", "difference")
+LARGEST = 120  # of one holder's amounts: longer carries are not learned at this size
+LARGEST_SUM = 160  # of two holders
+LARGEST_QUOTIENT = 20
+
+
+@dataclass(frozen=True)
+class Event:
+    """+ or - an amount (`groups` of them, if any), * or / a factor."""
+
+    sign: str
+    amount: int
+    groups: int = 0
+
+    @property
+    def text(self) -> str:
+        return (
+            f"{self.sign}{self.groups}*{self.amount}"
+            if self.groups
+            else f"{self.sign}{self.amount}"
+        )
+
+    @property
+    def operand(self) -> int:
+        return self.amount * (self.groups or 1)
+
+    def apply(self, value: int) -> int:
+        if self.sign == "+":
+            return value + self.operand
+        if self.sign == "-":
+            return value - self.operand
+        return value * self.amount if self.sign == "*" else value // self.amount
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Somebody with a start amount, and what happens to it."""
+
+    name: str
+    start: int
+    events: tuple[Event, ...]
+
+    @property
+    def end(self) -> int:
+        value = self.start
+        for event in self.events:
+            value = event.apply(value)
+        return value
+
+    @property
+    def text(self) -> str:
+        return " ".join([str(self.start), *(event.text for event in self.events)])
+
+
+@dataclass(frozen=True)
+class Story:
+    """One holder, or two whose amounts are then added or compared."""
+
+    item: str
+    holders: tuple[Holder, ...]
+    question: str = ""
+
+    @property
+    def core(self) -> str:
+        """The meaning without people and things: what a split is decided by."""
+        parts = [holder.text for holder in self.holders]
+        return "; ".join([*parts, self.question] if self.question else parts)
+
+    @property
+    def id(self) -> str:
+        return f"{self.item} {' '.join(holder.name for holder in self.holders)}: {self.core}"
+
+    @property
+    def answer(self) -> int:
+        ends = [holder.end for holder in self.holders]
+        if self.question == "difference":
+            return abs(ends[0] - ends[1])
+        return sum(ends)
+
+
+def parse(id: str) -> Story:
+    """The story that an id names."""
+    heading, core = id.split(": ")
+    item, *names = heading.split(" ")
+    parts = core.split("; ")
+    question = parts[len(names)] if len(parts) > len(names) else ""
+    holders = zip(names, parts[: len(names)], strict=True)
+    return Story(item, tuple(_parse_holder(name, text) for name, text in holders), question)
+
+
+def _parse_holder(name: str, text: str) -> Holder:
+    start, *events = text.split(" ")
+    return Holder(name, int(start), tuple(_parse_event(event) for event in events))
+
+
+def _parse_event(text: str) -> Event:
+    groups, star, amount = text[1:].partition("*")
+    return Event(text[0], int(amount), int(groups)) if star else Event(text[0], int(groups))
+
+
+def draw(rng: Random, level: int) -> Story | None:
+    """A story whose worked answer takes level + 1 equations, or nothing where numbers clash."""
+    lines = level + 1
+    item = rng.choice(ITEMS)
+    names = rng.sample(PEOPLE, 2)
+    if level > 1 and rng.random() < 0.4:
+        first = rng.randint(1, lines - 2)
+        a, b = _holder(rng, names[0], first), _holder(rng, names[1], lines - 1 - first)
+        if a is None or b is None or a.end == b.end:
+            return None
+        story = Story(item, (a, b), rng.choice(QUESTIONS))
+        return story if story.answer <= LARGEST_SUM else None
+    holder = _holder(rng, names[0], lines)
+    return holder and Story(item, (holder,))
+
+
+def _holder(rng: Random, name: str, lines: int) -> Holder | None:
+    start = value = rng.randint(5, 60)
+    events: list[Event] = []
+    while lines:
+        event = _event(rng, value, lines)
+        # A factor right after a factor reads oddly and collapses into one.
+        if events and event.sign in "*/" and events[-1].sign in "*/":
+            return None
+        lines -= 2 if event.groups else 1
+        value = event.apply(value)
+        if not 1 <= value <= LARGEST:
+            return None
+        events.append(event)
+    return Holder(name, start, tuple(events))
+
+
+def _event(rng: Random, value: int, lines: int) -> Event:
+    """An event that takes at most so many equations; exact division only."""
+    sort = rng.randrange(6)
+    if sort == 0 and value <= 50:
+        return Event("*", rng.choice((2, 3)))
+    if sort == 1:
+        parts = [n for n in (2, 3, 4, 5) if value % n == 0 and value // n <= LARGEST_QUOTIENT]
+        if parts:
+            return Event("/", rng.choice(parts))
+    sign = rng.choice("+-")
+    if sort in (2, 3) and lines >= 2:
+        return Event(sign, rng.randint(2, 9), rng.randint(2, 9))
+    return Event(sign, rng.randint(2, 30))
+
+
+def count_problems() -> int:
+    """A lower bound: one holder, a start of 35 to 60, two gains or losses of 2 to 17 each."""
+    starts, amounts, signs = range(35, 61), range(2, 18), 2
+    # The running amount stays within 1 and LARGEST whatever the two events are.
+    assert min(starts) - 2 * max(amounts) >= 1
+    assert max(starts) + 2 * max(amounts) <= LARGEST
+    return len(PEOPLE) * len(ITEMS) * len(starts) * (len(amounts) * signs) ** 2

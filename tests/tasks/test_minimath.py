@@ -1,0 +1,86 @@
+"""minimath: every worked answer is right line by line, and scoring is strict."""
+
+import re
+from random import Random
+
+import pytest
+
+from xpredflow.tasks.minimath import MiniMath
+from xpredflow.tasks.minimath_story import parse
+from xpredflow.tasks.minimath_working import STYLES, work
+from xpredflow.tasks.splits import Problem
+
+TASK = MiniMath()
+EQUATION = re.compile(r"(\d+)([-+*/])(\d+) ?= ?(\d+)")
+
+
+def test_answers_are_right_line_by_line():
+    rng = Random(0)
+    for index in range(3_000):
+        problem = TASK.problem("train", index)
+        text = TASK.answer(problem, rng)
+        assert TASK.score(problem, text).passed
+        equations = EQUATION.findall(text)
+        assert len(equations) == problem.level + 1
+        for a, sign, b, result in equations:
+            a, b, result = int(a), int(b), int(result)
+            value = {"+": a + b, "-": a - b, "*": a * b, "/": a / b}[sign]
+            assert value == result, (problem.prompt, text)
+            assert 0 < result <= 160
+        assert int(equations[-1][3]) == problem.meta["answer"]
+
+
+def test_prompts_tell_the_whole_story():
+    for index in range(1_000):
+        problem = TASK.problem("train", index)
+        story = parse(problem.id)
+        assert story.id == problem.id
+        digits = [int(n) for n in re.findall(r"\d+", problem.prompt)]
+        expected = []
+        for holder in story.holders:
+            expected.append(holder.start)
+            for event in holder.events:
+                if event.sign != "*":  # "doubles" and "triples" are words
+                    expected += [event.groups, event.amount] if event.groups else [event.amount]
+        assert digits == expected
+
+
+def test_one_problem_has_many_answers():
+    for level in (1, 2, 3):
+        problem = TASK.problem("test", level - 1)
+        assert problem.level == level
+        answers = {TASK.answer(problem, Random(seed)) for seed in range(500)}
+        assert len(answers) > 20
+
+
+def test_every_style_is_drawn():
+    story = parse(TASK.problem("test", 2).id)
+    starts = {work(story, Random(seed)).split("\n")[0][:6] for seed in range(200)}
+    assert len(starts) >= len(STYLES)
+
+
+@pytest.mark.parametrize(
+    ("text", "passed"),
+    [
+        ("1+1=2\n#### 14", True),
+        ("####14", True),
+        ("#### 3\n#### 14", True),
+        ("#### 14 \nmore", True),
+        ("#### 014", True),
+        ("#### 14\n#### 3", False),
+        ("14", False),
+        ("####", False),
+        ("####\n14", False),
+        ("#### 14.0", False),
+        ("#### 14 apples", False),
+        ("#### -14", False),
+        ("#### ١٤", False),
+        ("#### " + "9" * 10_000, False),
+        ("", False),
+    ],
+)
+def test_scoring_is_strict(text, passed):
+    problem = Problem("", "", 1, {"answer": 14})
+    verdict = TASK.score(problem, text)
+    assert verdict.passed is passed
+    assert verdict.reason

@@ -1,0 +1,116 @@
+"""Splits are disjoint, balanced, the same in every process, and pinned."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+from hashlib import sha256
+from random import Random
+
+import pytest
+
+from xpredflow.errors import InputError
+from xpredflow.tasks.minicode import MiniCode
+from xpredflow.tasks.minicode.pipeline import parse as parse_pipeline
+from xpredflow.tasks.minimath import MiniMath
+from xpredflow.tasks.minimath_story import parse as parse_story
+from xpredflow.tasks.splits import HELD_OUT, split_of
+
+TASKS = [MiniCode(), MiniMath()]
+PARSE = {"minicode": parse_pipeline, "minimath": parse_story}
+
+# A change here changes every published figure: never do it without a new name for the task.
+PINNED = {
+    ("minicode", "test"): "75ba1aa3bc6e562fa276287294a12f3d",
+    ("minicode", "validation"): "3b5dab9e50eb2733188754d743acf5dd",
+    ("minimath", "test"): "fe1de0793018153744f9473693fd9414",
+    ("minimath", "validation"): "8590eff10d440839cc44f400ba824849",
+}
+
+
+def fingerprint(task, split, indices):
+    problems = (task.problem(split, index) for index in indices)
+    fields = [[p.id, p.prompt, p.level, p.meta] for p in problems]
+    return sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@cache
+def train_ids(task):
+    """The ids of 20,000 training problems, without the cost of their hidden tests."""
+    return [task._draw("train", index)[0].id for index in range(20_000)]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_held_out_splits_never_change(task, split):
+    assert fingerprint(task, split, range(HELD_OUT)) == PINNED[task.name, split]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_splits_are_disjoint_by_meaning(task):
+    parse = PARSE[task.name]
+    cores = {
+        split: [parse(task.problem(split, index).id).core for index in range(HELD_OUT)]
+        for split in ("validation", "test")
+    }
+    cores["train"] = [parse(id).core for id in train_ids(task)]
+    assert train_ids(task)[7] == task.problem("train", 7).id
+    for split, found in cores.items():
+        assert {split_of(core) for core in found} == {split}
+    assert len(set(cores["test"])) == len(set(cores["validation"])) == HELD_OUT
+    assert not set(cores["train"]) & set(cores["test"])
+    assert not set(cores["train"]) & set(cores["validation"])
+    assert not set(cores["validation"]) & set(cores["test"])
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_levels_are_balanced(task, split):
+    levels = Counter(task.problem(split, index).level for index in range(HELD_OUT))
+    assert levels == {1: 167, 2: 167, 3: 166}
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_there_are_a_million_problems(task):
+    """20,000 draws from n equally likely ones would repeat 20,000² / 2n times; ours are uneven."""
+    assert task.count_problems() >= 10**6
+    assert len(set(train_ids(task))) > 19_800
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_the_other_process_draws_the_same(task):
+    program = (
+        "from random import Random\n"
+        f"from {type(task).__module__} import {type(task).__name__} as T\n"
+        "task = T()\n"
+        "for split, index in [('train', 0), ('train', 10**9), ('validation', 3), ('test', 499)]:\n"
+        "    p = task.problem(split, index)\n"
+        "    print(p, task.answer(p, Random(index)))\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    expected = ""
+    for split, index in [("train", 0), ("train", 10**9), ("validation", 3), ("test", 499)]:
+        p = task.problem(split, index)
+        expected += f"{p} {task.answer(p, Random(index))}\n"
+    assert outputs == {expected}
+
+
+def test_bad_requests_say_what_is_valid():
+    task = TASKS[0]
+    with pytest.raises(InputError, match="did you mean 'train'"):
+        task.problem("trian", 0)
+    with pytest.raises(InputError, match="0 to 499"):
+        task.problem("test", 500)
+    with pytest.raises(InputError, match="from 0"):
+        task.problem("train", -1)
