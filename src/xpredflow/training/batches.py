@@ -1,0 +1,101 @@
+"""Pretraining batches: prompt + answer, EOS to the right, made anew from their number alone.
+
+Example number i is the same in every process and after every restart. Examples of similar length
+share a batch, and only a part of the batches is filled up to the full response length: most of
+that is EOS, which costs as much as text and is learned at once.
+"""
+
+from dataclasses import dataclass
+from random import Random
+
+import torch
+from jaxtyping import Bool, Float, Int
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from xpredflow.tasks.splits import Task
+
+BATCHES_PER_CHUNK = 16  # this many are drawn at once and sorted by length
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Where examples come from: tasks in turn, from their training split."""
+
+    tasks: tuple[Task, ...]
+    tokenizer: Tokenizer
+    special: tuple[int, int, int]  # start of text, end of turn, EOS
+    response_length: int
+    seed: int
+
+    def example(self, number: int) -> tuple[list[int], list[int]]:
+        """Prompt and answer ids; the answer without its EOS."""
+        task = self.tasks[number % len(self.tasks)]
+        problem = task.problem("train", number)
+        answer = task.answer(problem, Random(f"{self.seed}/{number}"))
+        start, turn, _ = self.special
+        prompt_ids = [start, *self.tokenizer.encode(problem.prompt).ids, turn]
+        answer_ids = self.tokenizer.encode(answer).ids
+        if len(answer_ids) >= self.response_length:
+            raise ValueError(
+                f"answer {number} of {task.name} has {len(answer_ids)} tokens and no room for EOS"
+            )
+        return prompt_ids, answer_ids
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Token ids and which of them belong to the response, EOS included."""
+
+    ids: Int[Tensor, "B L"]
+    response: Bool[Tensor, "B L"]
+
+
+def chunk(mixture: Mixture, number: int, batch: int, full_share: float) -> list[TextBatch]:
+    """The batches of one chunk; `full_share` of them are filled up to the response length."""
+    first = number * BATCHES_PER_CHUNK * batch
+    examples = [mixture.example(first + i) for i in range(BATCHES_PER_CHUNK * batch)]
+    examples.sort(key=lambda e: len(e[0]) + len(e[1]))
+    groups = [examples[i : i + batch] for i in range(0, len(examples), batch)]
+    rng = Random(f"{mixture.seed}/chunk/{number}")
+    rng.shuffle(groups)
+    full = round(full_share * len(groups))
+    return [_collate(mixture, group, i < full) for i, group in enumerate(groups)]
+
+
+def _collate(
+    mixture: Mixture, examples: list[tuple[list[int], list[int]]], full: bool
+) -> TextBatch:
+    longest = max(len(p) + len(a) + 1 for p, a in examples)
+    if full:
+        longest = max(len(p) for p, _ in examples) + mixture.response_length
+    eos = mixture.special[2]
+    ids = [p + a + [eos] * (longest - len(p) - len(a)) for p, a in examples]
+    starts = torch.tensor([len(p) for p, _ in examples])
+    return TextBatch(torch.tensor(ids), torch.arange(longest) >= starts.unsqueeze(-1))
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """Which positions are masked, and what each row's loss is weighted with."""
+
+    masked: Bool[Tensor, "B L"]
+    weight: Float[Tensor, " B"]
+
+
+def corrupt(
+    response: Bool[Tensor, "B L"], generator: torch.Generator, floor: float = 0.1
+) -> Corruption:
+    """Mask each response position with probability σ, σ stratified over the batch.
+
+    The weight 1/σ is mostly noise for σ near 0, so it is bounded by 1/floor; a row in which no
+    position was drawn gets one, or it would teach nothing.
+    """
+    rows = len(response)
+    sigma = (torch.arange(rows) + torch.rand(rows, generator=generator)) / rows
+    sigma = sigma[torch.randperm(rows, generator=generator)]
+    draws = torch.rand(response.shape, generator=generator).masked_fill(~response, 2.0)
+    masked = draws < sigma.unsqueeze(-1)
+    lowest = torch.zeros_like(response).scatter(-1, draws.argmin(-1, keepdim=True), True)
+    masked |= lowest & ~masked.any(-1, keepdim=True)
+    return Corruption(masked, 1 / sigma.clamp(min=floor))

@@ -1,0 +1,192 @@
+"""Pretrain a small masked diffusion model on the synthetic tasks (Eq. 1 of the paper)."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+
+from xpredflow.errors import InputError
+from xpredflow.models import MaskedDiffusionModel, build, save
+from xpredflow.models.tokenizer import load_tokenizer
+from xpredflow.tasks import TASKS
+from xpredflow.training.batches import BATCHES_PER_CHUNK, Mixture, TextBatch, chunk, corrupt
+from xpredflow.training.objective import masked_cross_entropy
+from xpredflow.training.runs import Run
+from xpredflow.training.shapes import SHAPES
+from xpredflow.training.tokenizer import END, MASK, START, TURN, train_tokenizer
+
+REPORT_EVERY = 64
+SAVE_EVERY = 256  # a multiple of the chunk and of the above: a resumed run reports the same
+
+
+@dataclass(frozen=True)
+class PretrainConfig:
+    """Everything that decides the result of a pretraining run."""
+
+    shape: str = "tiny"
+    tasks: str = "minicode,minimath"
+    steps: int = 20_000
+    batch: int = 64
+    lr: float = 1.5e-3
+    warmup: int = 500
+    decay_share: float = 0.4  # last part of the run, in which the rate falls to zero
+    weight_decay: float = 0.05
+    clip: float = 1.0
+    ema: float = 0.999
+    full_share: float = 0.25  # batches filled with EOS up to the full response length
+    vocabulary: int = 704
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.shape not in SHAPES:
+            raise InputError(f"shape is {self.shape!r}: choose one of {', '.join(SHAPES)}")
+        for name in self.tasks.split(","):
+            if name not in TASKS:
+                raise InputError(f"task {name!r} cannot be trained on: choose from {list(TASKS)}")
+        for name in ("steps", "batch", "vocabulary"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
+
+    def rate(self, step: int) -> float:
+        """Warm up, stay, then fall linearly to zero: most is learned while the rate falls."""
+        left = (self.steps - step) / max(self.decay_share * self.steps, 1)
+        return self.lr * min(1.0, (step + 1) / self.warmup, left)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One reported moment of a run."""
+
+    step: int
+    loss: float
+    accuracy: float
+    rate: float
+    seconds_left: float
+
+
+class Pretraining:
+    """A run: iterate over it to train; `finish` writes the averaged weights as a checkpoint."""
+
+    def __init__(self, config: PretrainConfig, directory: Path, resume: bool = False) -> None:
+        self.config, self.directory = config, directory
+        # the rate is constant until it falls, so a run may be lengthened before it does
+        self.run = Run(directory, asdict(config), resume, may_change=("steps", "decay_share"))
+        tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
+        tokenizer = prepare_tokenizer(config, directory, tasks)
+        self.mixture = _mixture(config, tokenizer, tasks)
+        self.model = new_model(config, directory, tokenizer)
+        self.average = {n: p.detach().clone() for n, p in self.model.named_parameters()}
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(),
+            lr=config.lr,
+            betas=(0.9, 0.98),
+            weight_decay=config.weight_decay,
+            fused=True,
+        )
+        self.step = 0
+        state = self.run.load_state()
+        if state is not None:
+            self._restore(state)
+
+    def __iter__(self) -> Iterator[Progress]:
+        """Train to the end; a Progress every few steps, a saved state now and then."""
+        started, first = time.monotonic(), self.step
+        losses: list[float] = []
+        rights: list[float] = []
+        while self.step < self.config.steps:
+            number = self.step // BATCHES_PER_CHUNK
+            for batch in chunk(self.mixture, number, self.config.batch, self.config.full_share):
+                loss, right = self._train_on(batch)
+                losses.append(loss)
+                rights.append(right)
+                self.step += 1
+                if self.step % REPORT_EVERY == 0:
+                    pace = (time.monotonic() - started) / (self.step - first)
+                    yield self._report(losses, rights, pace)
+                    losses, rights = [], []
+            if self.step % SAVE_EVERY == 0 or self.step >= self.config.steps:
+                self.run.save_state(self._state())
+
+    def _report(self, losses: list[float], rights: list[float], pace: float) -> Progress:
+        now = Progress(
+            self.step,
+            sum(losses) / len(losses),
+            sum(rights) / len(rights),
+            self.config.rate(self.step - 1),
+            pace * max(self.config.steps - self.step, 0),
+        )
+        self.run.log(step=now.step, loss=now.loss, accuracy=now.accuracy, rate=now.rate)
+        return now
+
+    def _train_on(self, batch: TextBatch) -> tuple[float, float]:
+        config = self.config
+        draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
+        loss, right = masked_cross_entropy(self.model, batch, corrupt(batch.response, draw))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        for group in self.optimizer.param_groups:
+            group["lr"] = config.rate(self.step)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        # a young average forgets the random start faster than an old one
+        decay = min(config.ema, (1 + self.step) / (10 + self.step))
+        with torch.no_grad():
+            for name, value in self.model.named_parameters():
+                self.average[name].lerp_(value, 1 - decay)
+        return loss.item(), right.item()
+
+    def finish(self, directory: Path, dtype: torch.dtype = torch.float16) -> None:
+        """Write the averaged weights as a checkpoint in the published layout."""
+        model = build(self.model.config, self.config.seed, tokenizer=self.model.tokenizer)
+        model.load_state_dict(self.average)
+        save(model.to(dtype), directory)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "model": self.model.state_dict(),
+            "average": self.average,
+            "optimizer": self.optimizer.state_dict(),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.step = state["step"]
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        for name, value in state["average"].items():
+            self.average[name].copy_(value)
+
+
+def prepare_tokenizer(config: PretrainConfig, directory: Path, tasks: tuple) -> Tokenizer:
+    """The run's tokenizer, trained on a sample of its own examples the first time."""
+    path = directory / "tokenizer.json"
+    if not path.is_file():
+        from random import Random
+
+        texts = []
+        for number in range(20_000):
+            task = tasks[number % len(tasks)]
+            problem = task.problem("train", number)
+            texts += [problem.prompt, task.answer(problem, Random(number))]
+        train_tokenizer(texts, config.vocabulary, directory)
+    return Tokenizer.from_file(str(path))
+
+
+def _mixture(config: PretrainConfig, tokenizer: Tokenizer, tasks: tuple) -> Mixture:
+    vocabulary = tokenizer.get_vocab()
+    start, turn, end = (vocabulary[token] for token in (START, TURN, END))
+    length = max(task.response_length for task in tasks)
+    return Mixture(tasks, tokenizer, (start, turn, end), length, config.seed)
+
+
+def new_model(
+    config: PretrainConfig, directory: Path, tokenizer: Tokenizer
+) -> MaskedDiffusionModel:
+    """The untrained model of the run's shape, its vocabulary that of the tokenizer."""
+    vocabulary = tokenizer.get_vocab()
+    shape = SHAPES[config.shape](len(vocabulary), vocabulary[MASK], vocabulary[END])
+    return build(shape, config.seed, tokenizer=load_tokenizer(directory))
