@@ -1,0 +1,24 @@
+"""The README's example runs as it is printed, and its table names every decoder."""
+
+import re
+import warnings
+from pathlib import Path
+
+from xpredflow.decoders import DECODERS, POLICIES
+from xpredflow.models.embedded import UntrainedModelWarning
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+
+
+def test_the_example_runs(capsys) -> None:
+    [example] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UntrainedModelWarning)
+        exec(compile(example, "README.md", "exec"), {})
+    assert capsys.readouterr().out.strip()
+
+
+def test_every_decoder_and_policy_is_listed() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", README, flags=re.MULTILINE) == list(DECODERS)
+    for policy in (*POLICIES, "learned"):
+        assert re.search(rf"`{policy}\b", README), policy
