@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent / "src" / "xpredflow"
 
 # From the ground up; rooms on one line may not know each other unless it is said below.
 LEVELS = [
-    ["errors"],
+    ["errors"],  # the ground
     ["types", "options"],
     ["signals", "randomness", "models"],
     ["policy", "beta_policy", "flow", "prompts"],
@@ -17,7 +17,8 @@ LEVELS = [
     ["batch"],
     ["engine"],
     ["tasks"],
-    ["trace", "view", "training"],
+    ["sandbox"],
+    ["trace", "view", "training", "evaluation"],
     ["cli"],
 ]
 # flow.py mirrors the paper and must not depend on how anything else is built.

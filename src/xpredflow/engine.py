@@ -5,7 +5,7 @@ waiting prompts take their place.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,18 +49,20 @@ class Options:
             raise InputError(f"seed is {self.seed}: give a whole number ≥ 0")
 
 
+# One prompt, several, or several by the number that their randomness depends on.
+Prompts = str | Sequence[Prompt] | Mapping[int, Prompt]
 ALIASES = {"max_new_tokens": "gen_length"}
 DEFAULT_DECODER = "flow"
 
 
 def generate(
     model: Model,
-    prompts: str | Sequence[Prompt],
+    prompts: Prompts,
     *,
     decoder: str | Decoder = DEFAULT_DECODER,
     **options: Any,
 ) -> list[Decoded]:
-    """Decode every prompt; one Decoded each, in their order.
+    """Decode every prompt; one Decoded each, in their order (of their numbers in a mapping).
 
     Options are the fields of `Options` and, beside a decoder's name, those of the decoder.
     Ctrl-C raises `Interrupted`, which carries the rows that were finished.
@@ -81,19 +83,21 @@ def generate(
 
 def stream(
     model: Model,
-    prompts: str | Sequence[Prompt],
+    prompts: Prompts,
     *,
     decoder: str | Decoder = DEFAULT_DECODER,
     **options: Any,
 ) -> Iterator[Step]:
     """The same, one Step per forward pass. Bad input is reported here, before the first pass."""
     settings, rules = resolve(decoder, options)
-    prompts = [prompts] if isinstance(prompts, str) else prompts
     return decode_rows(model, make_rows(model, prompts, settings), rules, settings)
 
 
-def make_rows(model: Model, prompts: Sequence[Prompt], settings: Options) -> list[Row]:
+def make_rows(model: Model, prompts: Prompts, settings: Options) -> list[Row]:
     """The prompts as the loop takes them, numbered and checked against the model."""
+    prompts = [prompts] if isinstance(prompts, str) else prompts
+    if not isinstance(prompts, Mapping):
+        prompts = dict(enumerate(prompts, start=settings.first_row))
     return [
         make_row(
             model,
@@ -103,7 +107,7 @@ def make_rows(model: Model, prompts: Sequence[Prompt], settings: Options) -> lis
             steps=settings.steps,
             block_length=settings.block_length,
         )
-        for number, prompt in enumerate(prompts, start=settings.first_row)
+        for number, prompt in prompts.items()
     ]
 
 

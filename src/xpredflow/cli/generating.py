@@ -4,13 +4,13 @@ Numbers are handed on as text: the engine declares their types and names a value
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from xpredflow.cli.completion import decoder_names, model_names, policy_names
+from xpredflow.cli.named import given, merged
 from xpredflow.cli.prompts import gather
-from xpredflow.errors import InputError
 
 
 def generate(
@@ -153,24 +153,5 @@ def generate(
     # torch is imported from here on
     from xpredflow.cli.running import Request, run
 
-    options = merged(_given(named), option or [])
-    raise typer.Exit(run(Request(prompts, _given(source), decoder, options, trace, json)))
-
-
-def merged(named: dict[str, Any], pairs: list[str]) -> dict[str, Any]:
-    """Options with a flag of their own and those of -o; nothing may be said twice."""
-    options = dict(named)
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals or not name:
-            raise InputError(f"-o {pair!r}: expected NAME=VALUE, such as -o tau=0.95")
-        if name in options:
-            raise InputError(f"-o {pair!r}: {name} was given before; give it once")
-        options[name] = value
-    return options
-
-
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    """Only what the user said: every default is declared where it is used."""
-    return {name: value for name, value in values.items() if value is not None}
+    options = merged(given(named), option)
+    raise typer.Exit(run(Request(prompts, given(source), decoder, options, trace, json)))

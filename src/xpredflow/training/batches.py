@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from xpredflow.errors import InputError
 from xpredflow.tasks.splits import Task
 
 BATCHES_PER_CHUNK = 16  # this many are drawn at once and sorted by length
@@ -37,8 +38,9 @@ class Mixture:
         prompt_ids = [start, *self.tokenizer.encode(problem.prompt).ids, turn]
         answer_ids = self.tokenizer.encode(answer).ids
         if len(answer_ids) >= self.response_length:
-            raise ValueError(
-                f"answer {number} of {task.name} has {len(answer_ids)} tokens and no room for EOS"
+            raise InputError(
+                f"answer {number} of {task.name} has {len(answer_ids)} tokens, but only"
+                f" {self.response_length - 1} fit beside EOS: raise vocabulary"
             )
         return prompt_ids, answer_ids
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from xpredflow.models import MaskedDiffusionModel, build, save
 from xpredflow.models.tokenizer import load_tokenizer
 from xpredflow.tasks import TASKS
 from xpredflow.training.batches import BATCHES_PER_CHUNK, Mixture, TextBatch, chunk, corrupt
+from xpredflow.training.muon import Muon
 from xpredflow.training.objective import masked_cross_entropy
 from xpredflow.training.runs import Run
 from xpredflow.training.shapes import SHAPES
@@ -31,14 +33,15 @@ class PretrainConfig:
     tasks: str = "minicode,minimath"
     steps: int = 20_000
     batch: int = 64
-    lr: float = 1.5e-3
-    warmup: int = 500
+    lr: float = 4e-3
+    warmup: int = 200
     decay_share: float = 0.4  # last part of the run, in which the rate falls to zero
     weight_decay: float = 0.05
     clip: float = 1.0
     ema: float = 0.999
     full_share: float = 0.25  # batches filled with EOS up to the full response length
     vocabulary: int = 704
+    tokenizer_examples: int = 20_000  # that the vocabulary is learned from
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -47,7 +50,7 @@ class PretrainConfig:
         for name in self.tasks.split(","):
             if name not in TASKS:
                 raise InputError(f"task {name!r} cannot be trained on: choose from {list(TASKS)}")
-        for name in ("steps", "batch", "vocabulary"):
+        for name in ("steps", "batch", "vocabulary", "warmup"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
 
@@ -71,8 +74,14 @@ class Progress:
 class Pretraining:
     """A run: iterate over it to train; `finish` writes the averaged weights as a checkpoint."""
 
-    def __init__(self, config: PretrainConfig, directory: Path, resume: bool = False) -> None:
-        self.config, self.directory = config, directory
+    def __init__(
+        self,
+        config: PretrainConfig,
+        directory: Path,
+        resume: bool = False,
+        save_every: int = SAVE_EVERY,
+    ) -> None:
+        self.config, self.directory, self.save_every = config, directory, save_every
         # the rate is constant until it falls, so a run may be lengthened before it does
         self.run = Run(directory, asdict(config), resume, may_change=("steps", "decay_share"))
         tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
@@ -80,13 +89,7 @@ class Pretraining:
         self.mixture = _mixture(config, tokenizer, tasks)
         self.model = new_model(config, directory, tokenizer)
         self.average = {n: p.detach().clone() for n, p in self.model.named_parameters()}
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(),
-            lr=config.lr,
-            betas=(0.9, 0.98),
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.optimizers = make_optimizers(self.model, config)
         self.step = 0
         state = self.run.load_state()
         if state is not None:
@@ -108,7 +111,7 @@ class Pretraining:
                     pace = (time.monotonic() - started) / (self.step - first)
                     yield self._report(losses, rights, pace)
                     losses, rights = [], []
-            if self.step % SAVE_EVERY == 0 or self.step >= self.config.steps:
+            if self.step % self.save_every == 0 or self.step >= self.config.steps:
                 self.run.save_state(self._state())
 
     def _report(self, losses: list[float], rights: list[float], pace: float) -> Progress:
@@ -128,10 +131,11 @@ class Pretraining:
         loss, right = masked_cross_entropy(self.model, batch, corrupt(batch.response, draw))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
-        for group in self.optimizer.param_groups:
-            group["lr"] = config.rate(self.step)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = config.rate(self.step)
+            optimizer.step()
+        self.model.zero_grad()
         # a young average forgets the random start faster than an old one
         decay = min(config.ema, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
@@ -150,25 +154,39 @@ class Pretraining:
             "step": self.step,
             "model": self.model.state_dict(),
             "average": self.average,
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.step = state["step"]
         self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
         for name, value in state["average"].items():
             self.average[name].copy_(value)
+
+
+def make_optimizers(
+    model: MaskedDiffusionModel, config: PretrainConfig
+) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices between embedding and head, AdamW for everything else."""
+    layers, _, _ = model.trunk()
+    inner = {p for layer in layers for p in layer.parameters() if p.ndim > 1}
+    others = [p for p in model.parameters() if p not in inner]
+    matrices = [p for p in model.parameters() if p in inner]
+    decay = config.weight_decay
+    return [
+        Muon(matrices, config.lr, momentum=0.95, weight_decay=decay),
+        torch.optim.AdamW(others, config.lr, betas=(0.9, 0.98), weight_decay=decay, fused=True),
+    ]
 
 
 def prepare_tokenizer(config: PretrainConfig, directory: Path, tasks: tuple) -> Tokenizer:
     """The run's tokenizer, trained on a sample of its own examples the first time."""
     path = directory / "tokenizer.json"
     if not path.is_file():
-        from random import Random
-
         texts = []
-        for number in range(20_000):
+        for number in range(config.tokenizer_examples):
             task = tasks[number % len(tasks)]
             problem = task.problem("train", number)
             texts += [problem.prompt, task.answer(problem, Random(number))]

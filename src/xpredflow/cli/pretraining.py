@@ -1,0 +1,56 @@
+"""`xpredflow pretrain`: train a small model on the generated tasks."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xpredflow.cli.named import given, merged
+
+
+def pretrain(
+    out: Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")],
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
+    ] = False,
+    shape: Annotated[
+        str | None, typer.Option(help="tiny (LLaDA layout) or tiny-moe (LLaDA2 layout).")
+    ] = None,
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            "--steps",
+            "-n",
+            metavar="N",
+            help="Updates in all; may be raised on --resume until the rate begins to fall.",
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            "-o",
+            metavar="NAME=VALUE",
+            help="Any other setting of the run, such as batch=32, lr=2e-3, tasks=minimath, seed=1.",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="CPU threads; default: one per core.", min=1)
+    ] = None,
+) -> None:
+    """Pretrain a masked diffusion model on minicode and minimath.
+
+    The run can be stopped at any time and resumed with the same result. At its end OUT/model is
+    a checkpoint in the published layout, OUT/log.jsonl the losses and OUT/loss.png their plot.
+
+    \b
+    Examples:
+      xpredflow pretrain runs/tiny --steps 16000
+      xpredflow pretrain runs/tiny --steps 16000 --resume
+      xpredflow pretrain runs/small -n 500 -o batch=16 -o tasks=minimath
+      xpredflow generate "Ann has 3 pens, then buys 4. How many pens now?" -m runs/tiny/model
+    """
+    values = merged(given({"shape": shape, "steps": steps}), option)
+    from xpredflow.cli.training import run_pretraining
+
+    run_pretraining(out, values, resume, threads)

@@ -1,0 +1,54 @@
+"""What the training commands share once torch is loaded: settings, progress, the end of a run."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from xpredflow.errors import unknown_name
+from xpredflow.options import checked, option_names
+from xpredflow.training.plots import plot_losses
+from xpredflow.training.pretrain import PretrainConfig, Pretraining, Progress
+
+
+def run_pretraining(out: Path, values: dict[str, Any], resume: bool, threads: int | None) -> None:
+    """Train to the end with a bar on a terminal, or a line now and then elsewhere."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)  # decayed moments turn denormal, which CPUs handle very slowly
+    for name in values:
+        if name not in option_names(PretrainConfig):
+            raise unknown_name("setting", name, option_names(PretrainConfig), " of pretrain")
+    config = PretrainConfig(**checked(PretrainConfig, values))
+    training = Pretraining(config, out, resume)
+    try:
+        _train(training)
+    except KeyboardInterrupt:
+        typer.echo(f"stopped at step {training.step}; go on with --resume", err=True)
+        raise typer.Exit(130) from None
+    training.finish(out / "model")
+    typer.echo(f"checkpoint: {out / 'model'}")
+    if plot_losses(out / "log.jsonl", out / "loss.png"):
+        typer.echo(f"plot: {out / 'loss.png'}")
+
+
+def _train(training: Pretraining) -> None:
+    if not sys.stderr.isatty():
+        for now in training:
+            typer.echo(_line(now, training.config.steps), err=True)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=training.config.steps, completed=training.step)
+        for now in training:
+            bar.update(task, completed=now.step, description=_line(now, training.config.steps))
+
+
+def _line(now: Progress, steps: int) -> str:
+    left = f"{now.seconds_left / 3600:.1f} h left"
+    return f"step {now.step}/{steps}, loss {now.loss:.3f}, right {now.accuracy:.1%}, {left}"

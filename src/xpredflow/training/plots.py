@@ -1,0 +1,27 @@
+"""Pictures of a run's log, where matplotlib is installed (the `plot` extra)."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from xpredflow.training.runs import read_log
+
+
+def plot_losses(log: Path, picture: Path) -> bool:
+    """Loss and accuracy over steps; False where matplotlib is missing or there is nothing yet."""
+    lines = [line for line in read_log(log) if "loss" in line]
+    if find_spec("matplotlib") is None or not lines:
+        return False
+    from matplotlib.figure import Figure  # not pyplot: no display and no global state
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    steps = [line["step"] for line in lines]
+    axes.plot(steps, [line["loss"] for line in lines], color="tab:blue")
+    axes.set(xlabel="step", ylabel="loss per response position (Eq. 1)", yscale="log")
+    twin = axes.twinx()
+    twin.plot(steps, [line["accuracy"] for line in lines], color="tab:orange")
+    twin.set(ylabel="masked tokens guessed right", ylim=(0, 1))
+    temporary = picture.with_suffix(".tmp.png")
+    figure.savefig(temporary, dpi=150)
+    temporary.replace(picture)
+    return True

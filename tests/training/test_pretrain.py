@@ -1,0 +1,177 @@
+"""Pretraining: the objective, batches that depend on their number alone, and exact resumption."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from xpredflow import InputError, generate, load
+from xpredflow.cli import app
+from xpredflow.training.batches import chunk, corrupt
+from xpredflow.training.muon import orthogonalise
+from xpredflow.training.objective import masked_cross_entropy
+from xpredflow.training.pretrain import PretrainConfig, Pretraining
+from xpredflow.training.shapes import SHAPES, tiny
+
+SMALL = PretrainConfig(steps=48, batch=4, warmup=4, vocabulary=600, tokenizer_examples=400)
+
+
+@pytest.fixture(autouse=True)
+def small_shape(monkeypatch) -> None:
+    """The layout of tiny at a size that trains in a second."""
+
+    def shape(vocabulary: int, mask: int, eos: int) -> dict:
+        small = {"d_model": 32, "n_heads": 2, "n_kv_heads": 2, "n_layers": 2, "mlp_hidden_size": 48}
+        return {**tiny(vocabulary, mask, eos), **small}
+
+    monkeypatch.setitem(SHAPES, "tiny", shape)
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Pretraining:
+    return Pretraining(SMALL, tmp_path / "run")
+
+
+def test_a_killed_run_ends_like_one_that_was_not(tmp_path: Path) -> None:
+    whole = Pretraining(SMALL, tmp_path / "whole", save_every=16)
+    reports = list(whole)
+    killed = Pretraining(SMALL, tmp_path / "killed", save_every=16)
+    original = killed._train_on
+
+    def dies(batch):
+        if killed.step == 37:
+            raise KeyboardInterrupt
+        return original(batch)
+
+    killed._train_on = dies
+    with pytest.raises(KeyboardInterrupt):
+        list(killed)
+    again = Pretraining(SMALL, tmp_path / "killed", resume=True, save_every=16)
+    assert again.step == 32
+    list(again)
+    for name, value in whole.average.items():
+        assert torch.equal(value, again.average[name]), name
+    for a, b in zip(whole.model.parameters(), again.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert all(report.loss < 12 for report in reports)
+
+
+def test_loss_falls_and_the_checkpoint_decodes(tmp_path: Path) -> None:
+    training = Pretraining(replace(SMALL, steps=96), tmp_path / "run")
+    first = training._train_on(chunk(training.mixture, 0, 4, 0.0)[0])[0]
+    for _ in training:
+        pass
+    last = [json.loads(line)["loss"] for line in (tmp_path / "run/log.jsonl").open()][-1]
+    assert last < 0.8 * first
+    training.finish(tmp_path / "model")
+    model = load(tmp_path / "model", dtype="float32")
+    [done] = generate(model, "Ann has 3 pens.", gen_length=8)
+    assert done.steps <= 8
+
+
+def test_batches_depend_on_their_number_alone(training: Pretraining) -> None:
+    def ids(number: int) -> list:
+        return [b.ids.tolist() for b in chunk(training.mixture, number, 4, 0.25)]
+
+    assert ids(3) == ids(3)
+    assert ids(3) != ids(4)
+
+
+def test_responses_are_filled_with_eos(training: Pretraining) -> None:
+    eos = training.model.special.eos
+    lengths = []
+    for batch in chunk(training.mixture, 0, 4, 0.25):
+        lengths.append(batch.ids.shape[1])
+        assert not (batch.ids.eq(eos) & ~batch.response).any()
+        assert (batch.ids[:, -1] == eos).all()
+        start = training.mixture.special[0]
+        assert (batch.ids[:, 0] == start).all()
+    full = [n for n in lengths if n > training.mixture.response_length]
+    assert len(full) >= 4
+
+
+def test_corruption_is_stratified_and_bounded() -> None:
+    response = torch.ones(64, 50, dtype=torch.bool)
+    response[:, :10] = False
+    noise = corrupt(response, torch.Generator().manual_seed(0))
+    assert not noise.masked[:, :10].any()
+    assert noise.masked.any(-1).all()
+    assert noise.weight.max() <= 10
+    share = noise.masked.sum(-1) / 40
+    # one row in each of 64 strata of σ: the sorted shares follow the diagonal
+    expected = (torch.arange(64) + 0.5) / 64
+    assert (share.sort().values - expected).abs().max() < 0.2
+    assert abs(share.mean() - 0.5) < 0.03
+
+
+def test_the_objective_is_equation_one(training: Pretraining) -> None:
+    model, batch = training.model, chunk(training.mixture, 0, 4, 0.0)[0]
+    noise = corrupt(batch.response, torch.Generator().manual_seed(1))
+    loss, right = masked_cross_entropy(model, batch, noise)
+    total, hits = 0.0, 0
+    for i in range(4):
+        ids = batch.ids[i].masked_fill(noise.masked[i], model.special.mask).unsqueeze(0)
+        everywhere = torch.arange(ids.shape[1]).unsqueeze(0)
+        log_p = model.logits(model.embedding[ids], everywhere, everywhere)[0].log_softmax(-1)
+        for j in noise.masked[i].nonzero().flatten():
+            total -= float(noise.weight[i] * log_p[j, batch.ids[i, j]])
+            hits += int(log_p[j].argmax() == batch.ids[i, j])
+    assert loss.item() == pytest.approx(total / int(batch.response.sum()), rel=1e-4)
+    assert right.item() == pytest.approx(hits / int(noise.masked.sum()))
+
+
+@pytest.mark.parametrize("shape", [(3, 24, 24), (2, 16, 40), (2, 40, 16)])
+def test_muon_orthogonalises(shape: tuple[int, int, int]) -> None:
+    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    values = torch.linalg.svdvals(orthogonalise(matrices))
+    assert 0.8 < values.median() < 1.2
+    assert values.max() < 1.3
+    # a singular value near 0 stays small: a random square matrix has some, the others have none
+    assert values.min() > (0.05 if shape[1] == shape[2] else 0.6)
+
+
+def test_a_vocabulary_that_is_too_small_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"answer \d+ of minicode has .* raise vocabulary"):
+        list(Pretraining(replace(SMALL, vocabulary=270), tmp_path))
+
+
+def test_a_directory_holds_one_run(tmp_path: Path) -> None:
+    list(Pretraining(SMALL, tmp_path))
+    with pytest.raises(InputError, match="already holds a run: pass --resume"):
+        Pretraining(SMALL, tmp_path)
+    with pytest.raises(InputError, match=r"lr is 0\.1 but the run .* was started with 0\.004"):
+        Pretraining(replace(SMALL, lr=0.1), tmp_path, resume=True)
+    longer = Pretraining(replace(SMALL, steps=64), tmp_path, resume=True)
+    assert longer.step == 48
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"shape": "huge"}, "shape is 'huge': choose one of"),
+        ({"tasks": "minicode,chess"}, "task 'chess' cannot be trained on"),
+        ({"steps": 0}, "steps is 0"),
+    ],
+)
+def test_bad_settings_are_named(values: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(SMALL, **values)
+
+
+def test_the_command_trains_and_resumes(tmp_path: Path) -> None:
+    options = ["-o", "batch=2", "-o", "vocabulary=600"]
+    options += ["-o", "tokenizer_examples=400", "--threads", "1"]
+    run = CliRunner().invoke(app, ["pretrain", str(tmp_path / "r"), "-n", "64", *options])
+    assert run.exit_code == 0, run.stderr
+    assert "step 64/64" in run.stderr
+    assert {f.name for f in (tmp_path / "r").iterdir()} >= {"log.jsonl", "loss.png", "model"}
+    load(tmp_path / "r/model")
+    again = CliRunner().invoke(app, ["pretrain", str(tmp_path / "r"), "-n", "64", *options])
+    assert again.exit_code == 2
+    assert "pass --resume" in again.stderr
+    wrong = CliRunner().invoke(app, ["pretrain", str(tmp_path / "x"), "-o", "bach=2"])
+    assert wrong.exit_code == 2
+    assert "did you mean 'batch'" in wrong.stderr
