@@ -10,7 +10,10 @@ from typer.testing import CliRunner
 
 from xpredflow import InputError, generate, load
 from xpredflow.cli import app
-from xpredflow.training.batches import chunk, corrupt
+from xpredflow.models.experts import Router, Routing
+from xpredflow.training.balance import Balance
+from xpredflow.training.batches import TextBatch, chunk
+from xpredflow.training.corruption import corrupt
 from xpredflow.training.muon import orthogonalise
 from xpredflow.training.objective import masked_cross_entropy
 from xpredflow.training.pretrain import PretrainConfig, Pretraining
@@ -96,7 +99,8 @@ def test_responses_are_filled_with_eos(training: Pretraining) -> None:
 def test_corruption_is_stratified_and_bounded() -> None:
     response = torch.ones(64, 50, dtype=torch.bool)
     response[:, :10] = False
-    noise = corrupt(response, torch.Generator().manual_seed(0))
+    batch = TextBatch(torch.zeros(64, 50, dtype=torch.long), response)
+    noise = corrupt(batch, None, 1, torch.Generator().manual_seed(0))
     assert not noise.masked[:, :10].any()
     assert noise.masked.any(-1).all()
     assert noise.weight.max() <= 10
@@ -107,17 +111,68 @@ def test_corruption_is_stratified_and_bounded() -> None:
     assert abs(share.mean() - 0.5) < 0.03
 
 
+def test_a_block_causal_model_learns_one_block_behind_clean_ones() -> None:
+    size, eos = 8, 1
+    ids = torch.full((200, 40), eos)
+    response = torch.zeros(200, 40, dtype=torch.bool)
+    for i in range(200):
+        ids[i, :30] = torch.arange(10, 40)  # the first EOS stands in block 3
+        response[i, 5:] = True  # the prompt ends inside block 0
+    noise = corrupt(TextBatch(ids, response), size, eos, torch.Generator().manual_seed(0))
+    blocks = set()
+    for i in range(200):
+        places = noise.candidates[i].nonzero().flatten()
+        [block] = set((places // size).tolist())
+        blocks.add(block)
+        assert places.min() == max(5, block * size)
+        assert noise.positions[i].max() == (block + 1) * size - 1  # nothing is read beyond it
+        assert not (noise.masked[i] & ~noise.candidates[i]).any()
+    assert blocks == {0, 1, 2, 3}
+
+
+def test_the_mixture_of_experts_trains_too(tmp_path: Path) -> None:
+    training = Pretraining(replace(SMALL, shape="tiny-moe", steps=16, batch=2), tmp_path / "moe")
+    before = [p.detach().clone() for p in training.model.parameters()]
+    for _ in training:
+        pass
+    changed = [
+        not torch.equal(a, b) for a, b in zip(before, training.model.parameters(), strict=True)
+    ]
+    assert all(changed)
+    routers = [m for m in training.model.modules() if isinstance(m, Router)]
+    assert all(router.expert_bias.abs().max() > 0 for router in routers)
+    training.finish(tmp_path / "model")
+    assert torch.equal(
+        load(tmp_path / "model", dtype="float32").state_dict()["model.layers.1.mlp.gate.weight"],
+        training.average["model.layers.1.mlp.gate.weight"],
+    )
+
+
+def test_balance_lifts_idle_experts() -> None:
+    torch.manual_seed(0)
+    router = Router(8, Routing(experts=4, chosen=1, groups=2, kept_groups=2, scale=1.0))
+    with torch.no_grad():
+        router.weight.normal_(0, 0.1)
+        router.expert_bias[:] = torch.tensor([0.5, 0.0, 0.0, 0.0])  # takes everything at first
+    balance, x = Balance(router, rate=0.02), torch.randn(400, 8)
+    for _ in range(60):
+        router(x)
+        balance.step()
+    load = router(x)[0].flatten().bincount(minlength=4)
+    assert load.min() > 40
+
+
 def test_the_objective_is_equation_one(training: Pretraining) -> None:
     model, batch = training.model, chunk(training.mixture, 0, 4, 0.0)[0]
-    noise = corrupt(batch.response, torch.Generator().manual_seed(1))
-    loss, right = masked_cross_entropy(model, batch, noise)
+    noise = corrupt(batch, None, model.special.eos, torch.Generator().manual_seed(1))
+    loss, right = masked_cross_entropy(model, noise)
     total, hits = 0.0, 0
     for i in range(4):
         ids = batch.ids[i].masked_fill(noise.masked[i], model.special.mask).unsqueeze(0)
         everywhere = torch.arange(ids.shape[1]).unsqueeze(0)
         log_p = model.logits(model.embedding[ids], everywhere, everywhere)[0].log_softmax(-1)
         for j in noise.masked[i].nonzero().flatten():
-            total -= float(noise.weight[i] * log_p[j, batch.ids[i, j]])
+            total -= (noise.weight[i] * log_p[j, batch.ids[i, j]]).item()
             hits += int(log_p[j].argmax() == batch.ids[i, j])
     assert loss.item() == pytest.approx(total / int(batch.response.sum()), rel=1e-4)
     assert right.item() == pytest.approx(hits / int(noise.masked.sum()))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -75,29 +75,3 @@ def _collate(
     ids = [p + a + [eos] * (longest - len(p) - len(a)) for p, a in examples]
     starts = torch.tensor([len(p) for p, _ in examples])
     return TextBatch(torch.tensor(ids), torch.arange(longest) >= starts.unsqueeze(-1))
-
-
-@dataclass(frozen=True)
-class Corruption:
-    """Which positions are masked, and what each row's loss is weighted with."""
-
-    masked: Bool[Tensor, "B L"]
-    weight: Float[Tensor, " B"]
-
-
-def corrupt(
-    response: Bool[Tensor, "B L"], generator: torch.Generator, floor: float = 0.1
-) -> Corruption:
-    """Mask each response position with probability σ, σ stratified over the batch.
-
-    The weight 1/σ is mostly noise for σ near 0, so it is bounded by 1/floor; a row in which no
-    position was drawn gets one, or it would teach nothing.
-    """
-    rows = len(response)
-    sigma = (torch.arange(rows) + torch.rand(rows, generator=generator)) / rows
-    sigma = sigma[torch.randperm(rows, generator=generator)]
-    draws = torch.rand(response.shape, generator=generator).masked_fill(~response, 2.0)
-    masked = draws < sigma.unsqueeze(-1)
-    lowest = torch.zeros_like(response).scatter(-1, draws.argmin(-1, keepdim=True), True)
-    masked |= lowest & ~masked.any(-1, keepdim=True)
-    return Corruption(masked, 1 / sigma.clamp(min=floor))

@@ -1,5 +1,6 @@
 """Pretrain a small masked diffusion model on the synthetic tasks (Eq. 1 of the paper)."""
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -14,7 +15,9 @@ from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel, build, save
 from xpredflow.models.tokenizer import load_tokenizer
 from xpredflow.tasks import TASKS
-from xpredflow.training.batches import BATCHES_PER_CHUNK, Mixture, TextBatch, chunk, corrupt
+from xpredflow.training.balance import Balance
+from xpredflow.training.batches import BATCHES_PER_CHUNK, Mixture, TextBatch, chunk
+from xpredflow.training.corruption import corrupt
 from xpredflow.training.muon import Muon
 from xpredflow.training.objective import masked_cross_entropy
 from xpredflow.training.runs import Run
@@ -90,6 +93,7 @@ class Pretraining:
         self.model = new_model(config, directory, tokenizer)
         self.average = {n: p.detach().clone() for n, p in self.model.named_parameters()}
         self.optimizers = make_optimizers(self.model, config)
+        self.balance = Balance(self.model)
         self.step = 0
         state = self.run.load_state()
         if state is not None:
@@ -128,7 +132,8 @@ class Pretraining:
     def _train_on(self, batch: TextBatch) -> tuple[float, float]:
         config = self.config
         draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
-        loss, right = masked_cross_entropy(self.model, batch, corrupt(batch.response, draw))
+        noisy = corrupt(batch, self.model.block_size, self.model.special.eos, draw)
+        loss, right = masked_cross_entropy(self.model, noisy)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         for optimizer in self.optimizers:
@@ -136,6 +141,7 @@ class Pretraining:
                 group["lr"] = config.rate(self.step)
             optimizer.step()
         self.model.zero_grad()
+        self.balance.step()
         # a young average forgets the random start faster than an old one
         decay = min(config.ema, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
@@ -146,8 +152,11 @@ class Pretraining:
     def finish(self, directory: Path, dtype: torch.dtype = torch.float16) -> None:
         """Write the averaged weights as a checkpoint in the published layout."""
         model = build(self.model.config, self.config.seed, tokenizer=self.model.tokenizer)
-        model.load_state_dict(self.average)
-        save(model.to(dtype), directory)
+        model.load_state_dict({**self.model.state_dict(), **self.average})
+        for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+            if not re.search(model.precise, name):
+                tensor.data = tensor.data.to(dtype)
+        save(model, directory)
 
     def _state(self) -> dict[str, Any]:
         return {
