@@ -49,7 +49,7 @@ def test_rooms_import_downward_only() -> None:
     level = {room: i for i, rooms in enumerate(LEVELS) for room in rooms}
     for path in ROOT.rglob("*.py"):
         room = _room(path)
-        if room == "__init__":
+        if room in ("__init__", "__main__"):
             continue
         assert room in level, f"{path.name}: give the new room {room!r} a level in this test"
         for used in _imported_rooms(path) - {room}:
@@ -58,6 +58,13 @@ def test_rooms_import_downward_only() -> None:
             assert below, f"{path.relative_to(ROOT)} ({room}) may not import {used}"
         if room in ONLY:
             assert _imported_rooms(path) <= ONLY[room], f"{path.name}: only {ONLY[room]} allowed"
+
+
+def test_shapes_are_checked_wherever_they_are_stated(pytestconfig) -> None:
+    checked = pytestconfig.getoption("--jaxtyping-packages").split(",")
+    for path in ROOT.rglob("*.py"):
+        if "from jaxtyping import" in path.read_text():
+            assert f"xpredflow.{_room(path)}" in checked, f"add {_room(path)} in pyproject.toml"
 
 
 def test_importing_the_package_does_not_import_torch() -> None:

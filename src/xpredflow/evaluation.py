@@ -88,9 +88,14 @@ class Records:
                 f"{str(path)!r} holds samples of another evaluation ({lines[0][:120]}): choose"
                 " another file, or repeat that evaluation's options to go on with it"
             )
-        self.done = {s.number: s for s in _readable(lines[1:])}
+        own = list(_readable(lines[1:]))
         # rewritten whole: a kill may have cut the last line short
-        _write(path, [header, *(json.dumps(asdict(s)) for s in self.done.values())])
+        _write(path, [header, *(json.dumps(asdict(s)) for s in own)])
+        for other in path.parent.glob(f"{path.name.split('.')[0]}.*jsonl"):
+            # what another number of processes did before, each in a file of its own
+            theirs = other.read_text().splitlines()
+            if theirs and theirs[0] == header:
+                self.done |= {s.number: s for s in _readable(theirs[1:])}
 
     def add(self, sample: Sample) -> None:
         """Keep a sample; on disk before it counts as done."""
@@ -210,7 +215,7 @@ def wilson(right: int, n: int, z: float = 1.959964) -> tuple[float, float]:
     p = right / n
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half))
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:

@@ -77,9 +77,11 @@ def load_embedded(
     """The embedded model `name`; with random weights and a warning while it has none of its own."""
     if name not in embedded_names():
         raise unknown_name("embedded model", name, embedded_names())
-    directory = assets(name)
+    directory, dtype = assets(name), dtype or "float32"  # stored as float16 only to be small
     if is_trained(directory):
-        return load_checkpoint(directory, dtype=dtype, device=device)
+        model = load_checkpoint(directory, dtype=dtype, device=device)
+        model.name = name
+        return model
     # three frames up: whoever called `load`
     warnings.warn(
         f"the embedded model {name!r} is untrained: its text is noise",
@@ -89,7 +91,7 @@ def load_embedded(
     model = build(
         read_config(directory),
         seed=0,
-        dtype=dtype or "float32",
+        dtype=dtype,
         device=device,
         tokenizer=load_tokenizer(directory),
     )
