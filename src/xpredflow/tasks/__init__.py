@@ -3,11 +3,54 @@
 from collections.abc import Callable
 from functools import cache
 
+from xpredflow.errors import InputError, unknown_name
+from xpredflow.tasks.benchmark import Benchmark, prompt_of
+from xpredflow.tasks.gsm8k import Gsm8k
+from xpredflow.tasks.humaneval import HumanEval
+from xpredflow.tasks.mbpp import Mbpp
 from xpredflow.tasks.minicode import MiniCode
 from xpredflow.tasks.minimath import MiniMath
-from xpredflow.tasks.splits import Problem, Runner, Task, Verdict
+from xpredflow.tasks.splits import Generated, Problem, Runner, Task, Verdict
 
 # One instance each: a task draws its held-out problems on first use and keeps them.
-TASKS: dict[str, Callable[[], Task]] = {"minicode": cache(MiniCode), "minimath": cache(MiniMath)}
+TASKS: dict[str, Callable[[], Generated]] = {
+    "minicode": cache(MiniCode),
+    "minimath": cache(MiniMath),
+}
+# Published problems, from a file or the hub: they are evaluated on, never trained on.
+BENCHMARKS: dict[str, type[Benchmark]] = {
+    "humaneval": HumanEval,
+    "mbpp": Mbpp,
+    "gsm8k": Gsm8k,
+}
 
-__all__ = ["TASKS", "Problem", "Runner", "Task", "Verdict"]
+
+def make_task(name: str, path: str | None = None, template: str | None = None) -> Task:
+    """A task by name; the published ones take a file or hub id and a prompt template."""
+    if name in BENCHMARKS:
+        return BENCHMARKS[name](path, template)
+    if name not in TASKS:
+        raise unknown_name("task", name, [*TASKS, *BENCHMARKS])
+    if path or template:
+        raise InputError(
+            f"task {name!r} is generated and takes neither data nor template: those belong to"
+            f" {', '.join(BENCHMARKS)}"
+        )
+    return TASKS[name]()
+
+
+__all__ = [
+    "BENCHMARKS",
+    "TASKS",
+    "Benchmark",
+    "Generated",
+    "Gsm8k",
+    "HumanEval",
+    "Mbpp",
+    "Problem",
+    "Runner",
+    "Task",
+    "Verdict",
+    "make_task",
+    "prompt_of",
+]

@@ -6,7 +6,14 @@ from random import Random
 from xpredflow.tasks import minimath_story
 from xpredflow.tasks.minimath_wording import tell
 from xpredflow.tasks.minimath_working import work
-from xpredflow.tasks.splits import RESPONSE_LENGTH, Drawer, Problem, Runner, Verdict
+from xpredflow.tasks.splits import (
+    RESPONSE_LENGTH,
+    Drawer,
+    Problem,
+    Runner,
+    Verdict,
+    generated_size,
+)
 
 
 class MiniMath:
@@ -14,6 +21,7 @@ class MiniMath:
 
     name = "minimath"
     response_length = RESPONSE_LENGTH
+    runs_programs = False
 
     def __init__(self) -> None:
         self._draw = Drawer(self.name, minimath_story.draw)
@@ -39,6 +47,10 @@ class MiniMath:
         # The length first: int() of thousands of digits would raise.
         passed = len(given) < 20 and int(given) == expected
         return Verdict(passed, "right" if passed else f"{given[:40]} instead of {expected}")
+
+    def size(self, split: str) -> int:
+        """How many problems a split has."""
+        return generated_size(split)
 
     def count_problems(self) -> int:
         """A lower bound of the number of distinct problems."""

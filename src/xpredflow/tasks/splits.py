@@ -1,5 +1,6 @@
 """What the synthetic tasks share: problems, verdicts, and splits that cannot overlap."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -38,18 +39,31 @@ Runner = Callable[[str, Mapping[str, Any]], Verdict]
 
 @runtime_checkable
 class Task(Protocol):
-    """What training and evaluation need of a task."""
+    """What evaluation needs of a task."""
 
-    name: str
-    response_length: int
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def response_length(self) -> int: ...
+
+    @property
+    def runs_programs(self) -> bool: ...  # whether `score` needs a Runner
 
     def problem(self, split: str, index: int) -> Problem: ...
 
-    def answer(self, problem: Problem, rng: Random) -> str: ...
-
     def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict: ...
 
+    def size(self, split: str) -> int: ...
+
     def count_problems(self) -> int: ...
+
+
+@runtime_checkable
+class Generated(Task, Protocol):
+    """A task that training can draw on without end, with right answers."""
+
+    def answer(self, problem: Problem, rng: Random) -> str: ...
 
 
 @runtime_checkable
@@ -61,6 +75,13 @@ class Meaning(Protocol):
 
     @property
     def core(self) -> str: ...
+
+
+def generated_size(split: str) -> int:
+    """How many problems a split of a generated task has; training ends with the indices."""
+    if split not in SPLITS:
+        raise unknown_name("split", split, SPLITS)
+    return sys.maxsize if split == "train" else HELD_OUT
 
 
 def split_of(core: str) -> str:

@@ -7,7 +7,14 @@ from xpredflow.tasks.minicode import drawing
 from xpredflow.tasks.minicode.answers import write
 from xpredflow.tasks.minicode.hidden_tests import hidden_tests
 from xpredflow.tasks.minicode.pipeline import Pipeline, parse
-from xpredflow.tasks.splits import RESPONSE_LENGTH, Drawer, Problem, Runner, Verdict
+from xpredflow.tasks.splits import (
+    RESPONSE_LENGTH,
+    Drawer,
+    Problem,
+    Runner,
+    Verdict,
+    generated_size,
+)
 
 
 class MiniCode:
@@ -15,6 +22,7 @@ class MiniCode:
 
     name = "minicode"
     response_length = RESPONSE_LENGTH
+    runs_programs = True
 
     def __init__(self) -> None:
         self._draw = Drawer(self.name, drawing.draw, accept=Pipeline.is_sound)
@@ -34,6 +42,10 @@ class MiniCode:
         if run is None:
             raise InputError("minicode runs programs: pass run=, a sandbox's runner")
         return run(text, problem.meta)
+
+    def size(self, split: str) -> int:
+        """How many problems a split has."""
+        return generated_size(split)
 
     def count_problems(self) -> int:
         """A lower bound of the number of distinct problems."""

@@ -1,0 +1,74 @@
+"""The rows of a published benchmark, from a file on this machine or from the Hugging Face hub."""
+
+import gzip
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from xpredflow.errors import InputError
+
+Rows = list[dict[str, Any]]
+
+
+def read_rows(source: str | Path, hub_files: Sequence[str], fields: Sequence[str]) -> Rows:
+    """Rows with at least `fields`, from a .jsonl, .jsonl.gz or .parquet file, or a hub dataset.
+
+    `source` is a path, or a hub id such as 'openai/gsm8k', of which `hub_files` are read.
+    """
+    path = Path(source).expanduser()
+    if path.is_file():
+        return _checked(_read(path), fields, path)
+    if not isinstance(source, str) or not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", source):
+        raise InputError(
+            f"no file {str(source)!r}; expected a .jsonl, .jsonl.gz or .parquet file, or the id of "
+            "a dataset on the Hugging Face hub"
+        )
+    paths = [_download(source, file) for file in hub_files]
+    return [row for path in paths for row in _checked(_read(path), fields, path)]
+
+
+def _download(hub_id: str, file: str) -> Path:
+    from huggingface_hub import hf_hub_download  # slow to import, not needed for files
+
+    try:
+        return Path(hf_hub_download(hub_id, file, repo_type="dataset"))
+    # The hub's errors have no common base: connection, HTTP, missing repository, bad name.
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(
+            f"{hub_id!r} is no file here, and downloading {file!r} of that dataset from the "
+            f"Hugging Face hub failed: {type(error).__name__}: {reason}. Check the name and the "
+            "connection, or pass the path of a .jsonl file"
+        ) from error
+
+
+def _read(path: Path) -> Rows:
+    if path.suffix == ".parquet":
+        return _read_parquet(path)
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            return [json.loads(line) for line in file if line.strip()]
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} is not a file of JSON lines ({error})") from error
+
+
+def _read_parquet(path: Path) -> Rows:
+    try:
+        from pyarrow import parquet  # type: ignore[import-not-found]
+    except ImportError as error:
+        raise InputError(
+            f"{path.name} is a parquet file: pip install pyarrow, or pass the .jsonl file"
+        ) from error
+    return parquet.read_table(path).to_pylist()
+
+
+def _checked(rows: Rows, fields: Sequence[str], path: Path) -> Rows:
+    if not rows:
+        raise InputError(f"{path} has no rows")
+    for number, row in enumerate(rows, start=1):
+        missing = [field for field in fields if not isinstance(row, dict) or field not in row]
+        if missing:
+            raise InputError(f"{path}, row {number}: no field {missing[0]!r}; is it another file?")
+    return rows
