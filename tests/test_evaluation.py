@@ -3,7 +3,6 @@
 import json
 from itertools import combinations
 from pathlib import Path
-from random import Random
 
 import pytest
 from builders import write_checkpoint
@@ -19,16 +18,17 @@ class Parity:
 
     name = "parity"
     response_length = 6
+    runs_programs = False
 
     def problem(self, split: str, index: int) -> Problem:
         return Problem(f"{split}-{index}", "x" * (index % 7) + str(index), 1, {})
 
-    def answer(self, problem: Problem, rng: Random) -> str:
-        return "xx"
-
     def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict:
         even = len(text.encode()) % 2 == 0
         return Verdict(even, "even" if even else "odd")
+
+    def size(self, split: str) -> int:
+        return 1000
 
     def count_problems(self) -> int:
         return 1000

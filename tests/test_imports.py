@@ -18,7 +18,8 @@ LEVELS = [
     ["engine"],
     ["tasks"],
     ["sandbox"],
-    ["trace", "view", "training", "evaluation"],
+    ["trace", "view", "evaluation"],
+    ["training", "harness"],
     ["cli"],
 ]
 # flow.py mirrors the paper and must not depend on how anything else is built.

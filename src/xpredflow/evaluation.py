@@ -16,6 +16,7 @@ from typing import Any
 
 from xpredflow.engine import DEFAULT_DECODER, stream
 from xpredflow.errors import InputError
+from xpredflow.tasks import prompt_of
 from xpredflow.tasks.splits import HELD_OUT, Problem, Runner, Task
 from xpredflow.types import Decoded, Model
 
@@ -31,6 +32,7 @@ class Job:
     limit: int = HELD_OUT
     samples: int = 1
     model: str = ""
+    template: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("limit", "samples"):
@@ -159,7 +161,7 @@ def evaluate(
 
 def _answers(model: Model, task: Task, job: Job, problems: dict[int, Problem]) -> Iterator[Decoded]:
     options = {"gen_length": task.response_length, **job.options}
-    prompts = {number: problem.prompt for number, problem in problems.items()}
+    prompts = {number: prompt_of(problem) for number, problem in problems.items()}
     for step in stream(model, prompts, decoder=job.decoder, **options):
         yield from step.finished
 

@@ -16,6 +16,7 @@ from xpredflow.training.batches import TextBatch, chunk
 from xpredflow.training.corruption import corrupt
 from xpredflow.training.muon import orthogonalise
 from xpredflow.training.objective import masked_cross_entropy
+from xpredflow.training.plots import plot_losses
 from xpredflow.training.pretrain import PretrainConfig, Pretraining
 from xpredflow.training.shapes import SHAPES, tiny
 
@@ -63,12 +64,14 @@ def test_a_killed_run_ends_like_one_that_was_not(tmp_path: Path) -> None:
 
 
 def test_loss_falls_and_the_checkpoint_decodes(tmp_path: Path) -> None:
-    training = Pretraining(replace(SMALL, steps=96), tmp_path / "run")
+    training = Pretraining(replace(SMALL, steps=128, probe_every=64), tmp_path / "run")
     first = training._train_on(chunk(training.mixture, 0, 4, 0.0)[0])[0]
     for _ in training:
         pass
-    last = [json.loads(line)["loss"] for line in (tmp_path / "run/log.jsonl").open()][-1]
-    assert last < 0.8 * first
+    log = [json.loads(line) for line in (tmp_path / "run/log.jsonl").open()]
+    assert log[-1]["loss"] < 0.8 * first
+    assert list(log[-1]["solved"]) == ["minimath"]  # without a sandbox no program is judged
+    assert plot_losses(tmp_path / "run/log.jsonl", tmp_path / "loss.png")
     training.finish(tmp_path / "model")
     model = load(tmp_path / "model", dtype="float32")
     [done] = generate(model, "Ann has 3 pens.", gen_length=8)

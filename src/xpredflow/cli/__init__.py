@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from xpredflow import __version__
-from xpredflow.cli import catalogue, generating, pretraining
+from xpredflow.cli import catalogue, evaluating, generating, pretraining
 from xpredflow.errors import InputError
 
 
@@ -31,6 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(generating.generate)
+app.command("eval")(evaluating.evaluate)
 app.command()(pretraining.pretrain)
 app.command()(catalogue.models)
 app.command()(catalogue.decoders)

@@ -1,6 +1,7 @@
 """What the training commands share once torch is loaded: settings, progress, the end of a run."""
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from xpredflow.errors import unknown_name
+from xpredflow.errors import InputError, unknown_name
 from xpredflow.options import checked, option_names
+from xpredflow.sandbox import Sandbox
 from xpredflow.training.plots import plot_losses
 from xpredflow.training.pretrain import PretrainConfig, Pretraining, Progress
 
@@ -25,16 +27,26 @@ def run_pretraining(out: Path, values: dict[str, Any], resume: bool, threads: in
         if name not in option_names(PretrainConfig):
             raise unknown_name("setting", name, option_names(PretrainConfig), " of pretrain")
     config = PretrainConfig(**checked(PretrainConfig, values))
-    training = Pretraining(config, out, resume)
-    try:
-        _train(training)
-    except KeyboardInterrupt:
-        typer.echo(f"stopped at step {training.step}; go on with --resume", err=True)
-        raise typer.Exit(130) from None
+    with _sandbox() as box:
+        training = Pretraining(config, out, resume, run=None if box is None else box.runner)
+        try:
+            _train(training)
+        except KeyboardInterrupt:
+            typer.echo(f"stopped at step {training.step}; go on with --resume", err=True)
+            raise typer.Exit(130) from None
     training.finish(out / "model")
     typer.echo(f"checkpoint: {out / 'model'}")
     if plot_losses(out / "log.jsonl", out / "loss.png"):
         typer.echo(f"plot: {out / 'loss.png'}")
+
+
+def _sandbox() -> AbstractContextManager[Sandbox | None]:
+    """Where programs are probed; a machine without a sandbox probes the other tasks only."""
+    try:
+        return Sandbox()
+    except InputError as error:
+        typer.echo(f"note: programs are not probed: {error}", err=True)
+        return nullcontext()
 
 
 def _train(training: Pretraining) -> None:
@@ -51,4 +63,5 @@ def _train(training: Pretraining) -> None:
 
 def _line(now: Progress, steps: int) -> str:
     left = f"{now.seconds_left / 3600:.1f} h left"
-    return f"step {now.step}/{steps}, loss {now.loss:.3f}, right {now.accuracy:.1%}, {left}"
+    line = f"step {now.step}/{steps}, loss {now.loss:.3f}, right {now.accuracy:.1%}, {left}"
+    return line + "".join(f", {task} {share:.0%}" for task, share in (now.solved or {}).items())

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from xpredflow.errors import InputError
-from xpredflow.tasks.splits import Task
+from xpredflow.tasks.splits import Generated
 
 BATCHES_PER_CHUNK = 16  # this many are drawn at once and sorted by length
 
@@ -23,7 +23,7 @@ BATCHES_PER_CHUNK = 16  # this many are drawn at once and sorted by length
 class Mixture:
     """Where examples come from: tasks in turn, from their training split."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[Generated, ...]
     tokenizer: Tokenizer
     special: tuple[int, int, int]  # start of text, end of turn, EOS
     response_length: int

@@ -20,7 +20,13 @@ def plot_losses(log: Path, picture: Path) -> bool:
     axes.set(xlabel="step", ylabel="loss per response position (Eq. 1)", yscale="log")
     twin = axes.twinx()
     twin.plot(steps, [line["accuracy"] for line in lines], color="tab:orange")
-    twin.set(ylabel="masked tokens guessed right", ylim=(0, 1))
+    probes = [line for line in lines if "solved" in line]
+    for task in probes[-1]["solved"] if probes else ():
+        solved = [line["solved"].get(task) for line in probes]
+        twin.plot([line["step"] for line in probes], solved, "o--", label=f"{task} solved")
+    twin.set(ylabel="masked tokens guessed right; problems solved", ylim=(0, 1))
+    if probes:
+        twin.legend(loc="center right")
     temporary = picture.with_suffix(".tmp.png")
     figure.savefig(temporary, dpi=150)
     temporary.replace(picture)

@@ -14,12 +14,13 @@ from tokenizers import Tokenizer
 from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel, build, save
 from xpredflow.models.tokenizer import load_tokenizer
-from xpredflow.tasks import TASKS
+from xpredflow.tasks import TASKS, Runner
 from xpredflow.training.balance import Balance
 from xpredflow.training.batches import BATCHES_PER_CHUNK, Mixture, TextBatch, chunk
 from xpredflow.training.corruption import corrupt
 from xpredflow.training.muon import Muon
 from xpredflow.training.objective import masked_cross_entropy
+from xpredflow.training.probe import probe
 from xpredflow.training.runs import Run
 from xpredflow.training.shapes import SHAPES
 from xpredflow.training.tokenizer import END, MASK, START, TURN, train_tokenizer
@@ -42,6 +43,7 @@ class PretrainConfig:
     weight_decay: float = 0.05
     clip: float = 1.0
     ema: float = 0.999
+    probe_every: int = 2048  # steps between two probes of the accuracy; 0: never
     full_share: float = 0.25  # batches filled with EOS up to the full response length
     vocabulary: int = 704
     tokenizer_examples: int = 20_000  # that the vocabulary is learned from
@@ -72,6 +74,7 @@ class Progress:
     accuracy: float
     rate: float
     seconds_left: float
+    solved: dict[str, float] | None = None  # share of validation problems, when it was probed
 
 
 class Pretraining:
@@ -83,10 +86,15 @@ class Pretraining:
         directory: Path,
         resume: bool = False,
         save_every: int = SAVE_EVERY,
+        run: Runner | None = None,
     ) -> None:
+        """`run` judges programs in the probes; without it, tasks that need it are left out."""
         self.config, self.directory, self.save_every = config, directory, save_every
+        self.judge = run
         # the rate is constant until it falls, so a run may be lengthened before it does
-        self.run = Run(directory, asdict(config), resume, may_change=("steps", "decay_share"))
+        self.run = Run(
+            directory, asdict(config), resume, may_change=("steps", "decay_share", "probe_every")
+        )
         tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
         tokenizer = prepare_tokenizer(config, directory, tasks)
         self.mixture = _mixture(config, tokenizer, tasks)
@@ -119,14 +127,18 @@ class Pretraining:
                 self.run.save_state(self._state())
 
     def _report(self, losses: list[float], rights: list[float], pace: float) -> Progress:
+        every = self.config.probe_every
+        probed = every > 0 and self.step % every == 0
         now = Progress(
             self.step,
             sum(losses) / len(losses),
             sum(rights) / len(rights),
             self.config.rate(self.step - 1),
             pace * max(self.config.steps - self.step, 0),
+            probe(self.averaged(), self.mixture.tasks, self.judge) if probed else None,
         )
-        self.run.log(step=now.step, loss=now.loss, accuracy=now.accuracy, rate=now.rate)
+        solved = {} if now.solved is None else {"solved": now.solved}
+        self.run.log(step=now.step, loss=now.loss, accuracy=now.accuracy, rate=now.rate, **solved)
         return now
 
     def _train_on(self, batch: TextBatch) -> tuple[float, float]:
@@ -151,12 +163,17 @@ class Pretraining:
 
     def finish(self, directory: Path, dtype: torch.dtype = torch.float16) -> None:
         """Write the averaged weights as a checkpoint in the published layout."""
-        model = build(self.model.config, self.config.seed, tokenizer=self.model.tokenizer)
-        model.load_state_dict({**self.model.state_dict(), **self.average})
+        model = self.averaged()
         for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
             if not re.search(model.precise, name):
                 tensor.data = tensor.data.to(dtype)
         save(model, directory)
+
+    def averaged(self) -> MaskedDiffusionModel:
+        """The model with averaged weights: what the run is about."""
+        model = build(self.model.config, self.config.seed, tokenizer=self.model.tokenizer)
+        model.load_state_dict({**self.model.state_dict(), **self.average})
+        return model.eval()
 
     def _state(self) -> dict[str, Any]:
         return {

@@ -1,0 +1,5 @@
+"""`python -m xpredflow`, which torchrun can start."""
+
+from xpredflow.cli import main
+
+main()
