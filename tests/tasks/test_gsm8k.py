@@ -53,6 +53,7 @@ def test_scores(task, template, text, passed):
 
 def test_worked_examples_come_from_the_training_file(task, tmp_path):
     turns = prompt_of(task.prompts("test", "llada-instruct")[0])
+    assert isinstance(turns, list)
     assert len(turns) == 9
     assert turns[1]["content"] == "1,000 * 2 = 2,000\nThe answer is 2,000\n"
     (tmp_path / "rows_train.jsonl").write_text(json.dumps(ROW) + "\n")

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from xpredflow import __version__
-from xpredflow.cli import catalogue, evaluating, generating, pretraining
+from xpredflow.cli import catalogue, evaluating, generating, harnessing, pretraining
 from xpredflow.errors import InputError
 
 
@@ -32,6 +32,7 @@ app = typer.Typer(
 )
 app.command()(generating.generate)
 app.command("eval")(evaluating.evaluate)
+app.command("lm-eval", context_settings=harnessing.SETTINGS)(harnessing.lm_eval)
 app.command()(pretraining.pretrain)
 app.command()(catalogue.models)
 app.command()(catalogue.decoders)
