@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from xpredflow.errors import InputError
+from xpredflow.files import write_atomically
 from xpredflow.randomness import numpy_generator
 from xpredflow.signals import features
 from xpredflow.types import Action, Moment, Signals
@@ -117,8 +118,7 @@ def save_policy(network: BetaNetwork, path: Path, training: dict[str, Any]) -> N
     temporary = path.with_suffix(".tmp")
     save_file(network.state_dict(), temporary)
     os.replace(temporary, path)
-    temporary.write_text(json.dumps(about, indent=2) + "\n")
-    os.replace(temporary, path.with_suffix(".json"))
+    write_atomically(path.with_suffix(".json"), json.dumps(about, indent=2) + "\n")
 
 
 def load_policy(path: Path, temperature: float | None = None) -> LearnedPolicy:

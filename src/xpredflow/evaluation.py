@@ -16,6 +16,7 @@ from typing import Any
 
 from xpredflow.engine import DEFAULT_DECODER, stream
 from xpredflow.errors import InputError
+from xpredflow.files import write_atomically
 from xpredflow.tasks import prompt_of
 from xpredflow.tasks.splits import HELD_OUT, Problem, Runner, Task
 from xpredflow.types import Decoded, Model
@@ -92,7 +93,8 @@ class Records:
             )
         own = list(_readable(lines[1:]))
         # rewritten whole: a kill may have cut the last line short
-        _write(path, [header, *(json.dumps(asdict(s)) for s in own)])
+        kept = [header, *(json.dumps(asdict(s)) for s in own)]
+        write_atomically(path, "".join(line + "\n" for line in kept))
         for other in path.parent.glob(f"{path.name.split('.')[0]}.*jsonl"):
             # what another number of processes did before, each in a file of its own
             theirs = other.read_text().splitlines()
@@ -113,12 +115,6 @@ def _readable(lines: list[str]) -> Iterator[Sample]:
             yield Sample(**json.loads(line))
         except (json.JSONDecodeError, TypeError):
             continue
-
-
-def _write(path: Path, lines: list[str]) -> None:
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text("".join(line + "\n" for line in lines))
-    os.replace(temporary, path)
 
 
 def evaluate(

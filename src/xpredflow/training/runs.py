@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from xpredflow.errors import InputError
+from xpredflow.files import write_atomically
 
 
 class Run:
@@ -50,7 +51,7 @@ class Run:
                     f"{name} is {config.get(name)!r} but the run in {str(self.directory)!r} was"
                     f" started with {before.get(name)!r}: resume with the same value or start anew"
                 )
-        _write_atomically(path, json.dumps(config, indent=2, default=str) + "\n")
+        write_atomically(path, json.dumps(config, indent=2, default=str) + "\n")
 
     def load_state(self) -> dict[str, Any] | None:
         """The last saved state, tensors and plain values only; None at the beginning."""
@@ -59,7 +60,7 @@ class Run:
             return None
         state = torch.load(self._state_path, map_location="cpu", weights_only=True)
         kept = [line for line in read_log(self.log_path) if line["step"] <= state["step"]]
-        _write_atomically(self.log_path, "".join(json.dumps(line) + "\n" for line in kept))
+        write_atomically(self.log_path, "".join(json.dumps(line) + "\n" for line in kept))
         return state
 
     def save_state(self, state: dict[str, Any]) -> None:
@@ -83,9 +84,3 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
         except json.JSONDecodeError:
             continue
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(text)
-    os.replace(temporary, path)

@@ -1,11 +1,12 @@
 """Train a byte-level BPE tokenizer with LLaDA's special tokens and a compact chat template."""
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from xpredflow.files import write_atomically
 
 START, END, MASK, TURN = "<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>", "<|eot_id|>"
 SPECIAL = (START, END, MASK, TURN)
@@ -31,7 +32,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, directory: Path) -> T
     )
     tokenizer.train_from_iterator(texts, trainer)
     directory.mkdir(parents=True, exist_ok=True)
-    _write(directory / "tokenizer.json", tokenizer.to_str(pretty=True))
+    write_atomically(directory / "tokenizer.json", tokenizer.to_str(pretty=True))
     about = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": START,
@@ -42,11 +43,5 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, directory: Path) -> T
         "padding_side": "left",
         "chat_template": CHAT_TEMPLATE,
     }
-    _write(directory / "tokenizer_config.json", json.dumps(about, indent=2) + "\n")
+    write_atomically(directory / "tokenizer_config.json", json.dumps(about, indent=2) + "\n")
     return tokenizer
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(text)
-    os.replace(temporary, path)
