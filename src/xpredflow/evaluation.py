@@ -7,19 +7,19 @@ the other. Sample number i is row i of the engine, so it is the same in any proc
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
+from typing import Any, TypeVar
 
 from xpredflow.engine import DEFAULT_DECODER, stream
 from xpredflow.errors import InputError
 from xpredflow.files import write_atomically
 from xpredflow.tasks import prompt_of
-from xpredflow.tasks.splits import HELD_OUT, Problem, Runner, Task
-from xpredflow.types import Decoded, Model
+from xpredflow.tasks.splits import HELD_OUT, Problem, Runner, Task, Verdict
+from xpredflow.types import Decoded, Model, Step
 
 
 @dataclass(frozen=True)
@@ -135,35 +135,47 @@ def evaluate(
     mine = range(share[0], job.limit * job.samples, share[1])
     todo = [number for number in mine if number not in records.done]
     problems = {n: task.problem(job.split, n // job.samples) for n in todo}
-    waiting: list[tuple[Decoded, Future]] = []
+    options = {"gen_length": task.response_length, **job.options}
+    prompts = {number: prompt_of(problem) for number, problem in problems.items()}
+    steps = stream(model, prompts, decoder=job.decoder, **options)
 
-    def collect(block: bool) -> None:
-        for pair in [p for p in waiting if block or p[1].done()]:
-            waiting.remove(pair)
-            sample = _sample(problems[pair[0].row], pair, job)
-            records.add(sample)
-            watch(sample)
+    def judge(done: Decoded) -> Verdict:
+        return task.score(problems[done.row], done.text, run)
 
-    with ThreadPoolExecutor(os.cpu_count()) as judges:
-        try:
-            for done in _answers(model, task, job, problems):
-                verdict = judges.submit(task.score, problems[done.row], done.text, run)
-                waiting.append((done, verdict))
-                collect(block=False)
-        finally:
-            collect(block=True)
+    for done, verdict in judged(steps, judge):
+        sample = _sample(problems[done.row], done, verdict, job)
+        records.add(sample)
+        watch(sample)
     return [records.done[number] for number in mine if number in records.done]
 
 
-def _answers(model: Model, task: Task, job: Job, problems: dict[int, Problem]) -> Iterator[Decoded]:
-    options = {"gen_length": task.response_length, **job.options}
-    prompts = {number: prompt_of(problem) for number, problem in problems.items()}
-    for step in stream(model, prompts, decoder=job.decoder, **options):
-        yield from step.finished
+V = TypeVar("V")
 
 
-def _sample(problem: Problem, answered: tuple[Decoded, Future], job: Job) -> Sample:
-    done, verdict = answered[0], answered[1].result()
+def judged(steps: Iterable[Step], judge: Callable[[Decoded], V]) -> Iterator[tuple[Decoded, V]]:
+    """Every row that ends with its verdict: judged in threads while the next ones are decoded.
+
+    When decoding is interrupted, the verdicts under way are handed out before the error.
+    """
+    waiting: list[tuple[Decoded, Future[V]]] = []
+
+    def ready(block: bool) -> Iterator[tuple[Decoded, V]]:
+        for pair in [p for p in waiting if block or p[1].done()]:
+            waiting.remove(pair)
+            yield pair[0], pair[1].result()
+
+    with ThreadPoolExecutor(os.cpu_count()) as judges:
+        try:
+            for step in steps:
+                waiting += [(done, judges.submit(judge, done)) for done in step.finished]
+                yield from ready(block=False)
+        except (Exception, KeyboardInterrupt):
+            yield from ready(block=True)
+            raise
+        yield from ready(block=True)
+
+
+def _sample(problem: Problem, done: Decoded, verdict: Verdict, job: Job) -> Sample:
     failed = f"decoding failed: {done.stop_reason}" if done.failed else verdict.reason
     return Sample(
         number=done.row,
