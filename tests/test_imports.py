@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent / "src" / "xpredflow"
 
 # From the ground up; rooms on one line may not know each other.
 LEVELS = [
-    ["errors", "files"],  # the ground
+    ["errors", "files", "processes"],  # the ground
     ["types", "options"],
     ["signals", "randomness", "models"],
     ["policy", "beta_policy", "flow", "prompts"],

@@ -8,7 +8,14 @@ import typer
 from typer.core import TyperGroup
 
 from xpredflow import __version__
-from xpredflow.cli import catalogue, evaluating, generating, harnessing, pretraining
+from xpredflow.cli import (
+    catalogue,
+    evaluating,
+    generating,
+    harnessing,
+    pretraining,
+    self_generating,
+)
 from xpredflow.errors import InputError
 
 
@@ -34,6 +41,7 @@ app.command()(generating.generate)
 app.command("eval")(evaluating.evaluate)
 app.command("lm-eval", context_settings=harnessing.SETTINGS)(harnessing.lm_eval)
 app.command()(pretraining.pretrain)
+app.command("self-generate")(self_generating.self_generate)
 app.command()(catalogue.models)
 app.command()(catalogue.decoders)
 

@@ -1,23 +1,22 @@
 """One call of `eval`: load, decode, judge, and a row per task."""
 
 import json
-import os
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from xpredflow import engine
+from xpredflow.cli.counting import CountBar
 from xpredflow.cli.running import load_model
 from xpredflow.errors import InputError
 from xpredflow.evaluation import Job, Sample, Summary, evaluate, summarise
+from xpredflow.processes import join_processes, leave_processes
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import BENCHMARKS, TASKS, Task, make_task
 from xpredflow.types import Model
@@ -48,7 +47,7 @@ def run(request: Request) -> None:
     tasks = [_task(name, request) for name in request.tasks]
     decoder = request.decoder or engine.DEFAULT_DECODER
     engine.resolve(decoder, request.options)  # misspelt options, before anything is loaded
-    rank, world = _join_processes()
+    rank, world = join_processes()
     model = load_model(request.source)
     runs_programs = any(task.runs_programs for task in tasks)
     with Sandbox(unsafe=request.unsafe) if runs_programs else nullcontext() as box:
@@ -67,22 +66,13 @@ def run(request: Request) -> None:
             samples = _samples(model, task, job, box, request.out, (rank, world))
             if rank == 0:
                 _print(summarise(samples, job), time.monotonic() - started, request.json)
-    if world > 1:
-        dist.destroy_process_group()
+    leave_processes()
 
 
 def _task(name: str, request: Request) -> Task:
     """The task; a template is meant for the published ones among several."""
     template = request.template if name in BENCHMARKS else None
     return make_task(name, request.data.get(name), template)
-
-
-def _join_processes() -> tuple[int, int]:
-    """This process's number and how many there are, as torchrun says."""
-    world = int(os.environ.get("WORLD_SIZE", "1"))
-    if world > 1:
-        dist.init_process_group("gloo")
-    return int(os.environ.get("RANK", "0")), world
 
 
 def _samples(
@@ -97,7 +87,10 @@ def _samples(
     file = None
     if out is not None:
         file = out / (f"{job.task}.jsonl" if world == 1 else f"{job.task}.{rank}.jsonl")
-    bar = _Bar(job, share) if sys.stderr.isatty() and rank == 0 else nullcontext()
+    bar = nullcontext()
+    if sys.stderr.isatty() and rank == 0:
+        total = len(range(rank, job.limit * job.samples, world))
+        bar = CountBar(job.task, total, lambda sample: sample.passed)
     runner = None if box is None else box.runner
     with bar as watch:
         mine = evaluate(
@@ -114,29 +107,6 @@ def _samples(
         parts = [[] for _ in range(world)]
         dist.all_gather_object(parts, mine)
     return sorted((s for part in parts for s in part), key=lambda s: s.number)
-
-
-class _Bar(AbstractContextManager):
-    """Counts samples and shows the accuracy so far."""
-
-    def __init__(self, job: Job, share: tuple[int, int]) -> None:
-        self.job, self.right, self.seen = job, 0, 0
-        self.total = len(range(share[0], job.limit * job.samples, share[1]))
-
-    def __enter__(self) -> "_Bar":
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task(self.job.task, total=self.total)
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def __call__(self, sample: Sample) -> None:
-        self.seen, self.right = self.seen + 1, self.right + sample.passed
-        title = f"{self.job.task} {self.right}/{self.seen} right"
-        self.bar.update(self.task, advance=1, description=title)
 
 
 def _print(row: Summary, seconds: float, as_json: bool) -> None:

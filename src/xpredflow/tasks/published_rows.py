@@ -29,6 +29,26 @@ def read_rows(source: str | Path, hub_files: Sequence[str], fields: Sequence[str
     return [row for path in paths for row in _checked(_read(path), fields, path)]
 
 
+def training_files(hub_id: str) -> list[str]:
+    """The data files of a hub dataset's training split; all of them where none is named so."""
+    from huggingface_hub import HfApi  # slow to import, not needed for files
+
+    try:
+        files = HfApi().list_repo_files(hub_id, repo_type="dataset")
+    # The hub's errors have no common base: connection, HTTP, missing repository, bad name.
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(
+            f"{hub_id!r} is no file here, and asking the Hugging Face hub for that dataset failed:"
+            f" {type(error).__name__}: {reason}. Check the name and the connection, or pass the"
+            " path of a .jsonl file"
+        ) from error
+    data = sorted(f for f in files if f.endswith((".jsonl", ".jsonl.gz", ".parquet")))
+    if not data:
+        raise InputError(f"dataset {hub_id!r} has no .jsonl or .parquet files: convert it to one")
+    return [f for f in data if "train" in f] or data
+
+
 def _download(hub_id: str, file: str) -> Path:
     from huggingface_hub import hf_hub_download  # slow to import, not needed for files
 

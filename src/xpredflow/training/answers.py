@@ -38,13 +38,14 @@ def read_answers(path: Path) -> list[Answer]:
         raise InputError(
             f"no file {str(path)!r}: write one with 'xpredflow self-generate --out {path}'"
         )
-    answers = {answer.number: answer for answer in _answers(path)}
+    answers = {answer.number: answer for answer in answers_in(path)}
     if not answers:
         raise InputError(f"{str(path)!r} holds no answers: run xpredflow self-generate again")
     return [answers[number] for number in sorted(answers)]
 
 
-def _answers(path: Path) -> Iterator[Answer]:
+def answers_in(path: Path) -> Iterator[Answer]:
+    """The answers of a file in the order they were written."""
     lines = path.read_text().splitlines()
     for number, line in enumerate(lines, start=1):
         try:

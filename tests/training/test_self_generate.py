@@ -1,0 +1,162 @@
+"""Self-generated answers: sources of prompts, files that survive a kill, shared work."""
+
+import json
+from pathlib import Path
+
+import pytest
+from builders import write_checkpoint
+
+from xpredflow import InputError, generate, load
+from xpredflow.processes import Share
+from xpredflow.tasks import TASKS, Problem, Runner, Verdict
+from xpredflow.training.answers import Answer, read_answers
+from xpredflow.training.prompt_sources import RowPrompts, TaskPrompts, prompt_source
+from xpredflow.training.self_generate import AnswerFile, Wanted, self_generate
+
+
+class Parity:
+    """Texts with an even number of bytes are right, so that an untrained model gets some."""
+
+    name, response_length, runs_programs = "parity", 6, False
+
+    def problem(self, split: str, index: int) -> Problem:
+        assert split == "train"
+        return Problem(f"p{index}", f"say {index}", 1, {})
+
+    def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict:
+        return Verdict(len(text.encode()) % 2 == 0, "parity")
+
+    def answer(self, problem: Problem, rng: object) -> str:
+        return ""
+
+    def size(self, split: str) -> int:
+        return 40
+
+    def count_problems(self) -> int:
+        return 40
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("llada")
+    write_checkpoint(path, "llada", tokenizer=True)
+    return load(path)
+
+
+SOURCE = TaskPrompts((Parity(),))  # type: ignore[arg-type]
+WANTED = Wanted("toy", "parity", count=12, options={"temperature": 1.0, "max_batch": 3})
+
+
+def answer_all(model, path: Path, wanted: Wanted, worlds: int = 1) -> list[Answer]:
+    files = [AnswerFile(path, wanted, Share(rank, worlds)) for rank in range(worlds)]
+    files[0].begin()
+    for rank, file in enumerate(files):
+        self_generate(model, SOURCE, file, Share(rank, worlds))
+    return files[0].finish()
+
+
+def test_answers_are_what_the_engine_decodes(model, tmp_path: Path) -> None:
+    out = tmp_path / "answers.jsonl"
+    answers = answer_all(model, out, WANTED)
+    assert read_answers(out) == answers
+    assert [answer.number for answer in answers] == list(range(12))
+    prompts = [f"say {number}" for number in range(12)]
+    decoded = generate(model, prompts, decoder="mask", gen_length=6, temperature=1.0)
+    assert [a.response_ids for a in answers] == [d.all_ids for d in decoded]
+    assert [a.steps for a in answers] == [6] * 12
+    asked = [model.tokenizer.decode(answer.prompt_ids) for answer in answers]
+    assert asked == [f"[user]{prompt}[assistant]" for prompt in prompts]
+    assert {a.solved for a in answers} == {True, False}
+    assert not list(tmp_path.glob("*part*"))
+
+
+def test_only_solved_answers_are_kept(model, tmp_path: Path) -> None:
+    every = answer_all(model, tmp_path / "all.jsonl", WANTED)
+    wanted = Wanted(**{**vars(WANTED), "keep": "solved"})
+    assert answer_all(model, tmp_path / "solved.jsonl", wanted) == [a for a in every if a.solved]
+
+
+def test_a_killed_run_goes_on_without_repeating(model, tmp_path: Path) -> None:
+    whole = answer_all(model, tmp_path / "whole.jsonl", WANTED)
+    out, seen = tmp_path / "killed.jsonl", []
+    file = AnswerFile(out, WANTED, Share())
+    file.begin()
+
+    def dies(answer: Answer) -> None:
+        seen.append(answer.number)
+        if len(seen) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        self_generate(model, SOURCE, file, Share(), watch=dies)
+    with file.part.open("a") as part:
+        part.write('{"number": 11, "sou')  # the line that a kill cut short
+    again = AnswerFile(out, WANTED, Share())
+    self_generate(model, SOURCE, again, Share(), watch=lambda answer: seen.append(answer.number))
+    assert sorted(seen) == list(range(12))
+    assert again.finish() == whole
+
+
+def test_processes_share_the_work_and_a_larger_count_adds_to_the_file(model, tmp_path) -> None:
+    whole = answer_all(model, tmp_path / "whole.jsonl", WANTED)
+    out = tmp_path / "shared.jsonl"
+    few = Wanted(**{**vars(WANTED), "count": 5})
+    assert answer_all(model, out, few, worlds=2) == whole[:5]
+    assert answer_all(model, out, WANTED, worlds=3) == whole
+
+
+def test_a_file_of_another_kind_is_not_added_to(model, tmp_path: Path) -> None:
+    answer_all(model, tmp_path / "a.jsonl", WANTED)
+    other = Wanted(**{**vars(WANTED), "decoder": "threshold", "options": {}})
+    with pytest.raises(InputError, match=r"was begun with 'mask'|was begun with \{"):
+        AnswerFile(tmp_path / "a.jsonl", other, Share())
+
+
+def test_rows_of_text_and_conversations(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"prompt": "one"}) + "\n" + json.dumps({"messages": turns}) + "\n")
+    source = prompt_source(str(path))
+    assert [source.prompt(n) for n in range(len(source))] == ["one", turns[:1]]
+    assert source.judge(0, "x", None) is None
+    with pytest.raises(InputError, match=r"row 1 has neither .* fields are question"):
+        RowPrompts("f", [{"question": "?"}])
+
+
+def test_tasks_take_turns_and_benchmarks_are_refused() -> None:
+    source = prompt_source("minicode,minimath")
+    assert [source.name(n) for n in range(3)] == ["minicode", "minimath", "minicode"]
+    assert source.prompt(3) == TASKS["minimath"]().problem("train", 3).prompt
+    with pytest.raises(InputError, match="never trained on"):
+        prompt_source("gsm8k")
+    with pytest.raises(InputError, match="no prompts 'minicod'"):
+        prompt_source("minicod")
+
+
+def test_a_hub_dataset_is_listed_and_read(tmp_path: Path, monkeypatch) -> None:
+    file = tmp_path / "train.jsonl"
+    file.write_text('{"prompt": "p"}\n')
+    asked = []
+
+    class Api:
+        def list_repo_files(self, name: str, repo_type: str) -> list[str]:
+            asked.append((name, repo_type))
+            return ["README.md", "data/test.jsonl", "data/train.jsonl"]
+
+    def download(name: str, path: str, repo_type: str) -> str:
+        asked.append((name, path))
+        return str(file)
+
+    monkeypatch.setattr("huggingface_hub.HfApi", Api)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    assert prompt_source("someone/code").prompt(0) == "p"
+    assert asked == [("someone/code", "dataset"), ("someone/code", "data/train.jsonl")]
+
+
+def test_bad_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="self-generate"):
+        read_answers(tmp_path / "none.jsonl")
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"number": 1}\n')
+    with pytest.raises(InputError, match="line 1 is no self-generated answer"):
+        read_answers(path)
