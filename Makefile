@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(READY)
-	$(BIN)/xpredflow generate "Write a function that adds two numbers." --seed 0
+	$(BIN)/xpredflow demo
 
 test: $(READY)
 	$(BIN)/pytest -n 2

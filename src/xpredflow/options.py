@@ -3,11 +3,12 @@
 from dataclasses import fields
 from fractions import Fraction
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from xpredflow.errors import InputError
+from xpredflow.errors import InputError, unknown_name
 
 _NOTHING = ("none", "off", "")
+T = TypeVar("T")
 
 
 def option_names(cls: type) -> list[str]:
@@ -19,6 +20,14 @@ def checked(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     """Values in the types that `cls` declares; text is converted, as the command line gives it."""
     hints = get_type_hints(cls)
     return {name: convert(name, value, hints[name]) for name, value in values.items()}
+
+
+def configured(cls: type[T], values: dict[str, Any], command: str) -> T:
+    """The settings of a command; a misspelt one is refused with the nearest valid name."""
+    for name in values:
+        if name not in option_names(cls):
+            raise unknown_name("setting", name, option_names(cls), f" of {command}")
+    return cls(**checked(cls, values))
 
 
 def convert(name: str, value: Any, hint: Any) -> Any:

@@ -9,10 +9,13 @@ from typer.core import TyperGroup
 
 from xpredflow import __version__
 from xpredflow.cli import (
+    aligning,
     catalogue,
+    demo,
     evaluating,
     generating,
     harnessing,
+    policies,
     pretraining,
     self_generating,
 )
@@ -38,10 +41,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(generating.generate)
+app.command()(demo.demo)
 app.command("eval")(evaluating.evaluate)
 app.command("lm-eval", context_settings=harnessing.SETTINGS)(harnessing.lm_eval)
 app.command()(pretraining.pretrain)
 app.command("self-generate")(self_generating.self_generate)
+app.command()(aligning.align)
+app.command("train-policy")(policies.train_policy)
+app.add_typer(policies.policy, name="policy")
 app.command()(catalogue.models)
 app.command()(catalogue.decoders)
 
@@ -63,7 +70,7 @@ def xpredflow(
 
     \b
     Examples:
-      xpredflow generate "Write a function that adds two numbers."
+      xpredflow demo
       xpredflow generate "Hello" --decoder mask --steps 1/4 --json
       xpredflow models
       xpredflow decoders flow

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from xpredflow.errors import InputError, unknown_name
-from xpredflow.options import checked, option_names
+from xpredflow.errors import InputError
+from xpredflow.options import configured
 from xpredflow.sandbox import Sandbox
 from xpredflow.training.plots import plot_losses
 from xpredflow.training.pretrain import PretrainConfig, Pretraining, Progress
@@ -23,10 +23,7 @@ def run_pretraining(out: Path, values: dict[str, Any], resume: bool, threads: in
     if threads is not None:
         torch.set_num_threads(threads)
     torch.set_flush_denormal(True)  # decayed moments turn denormal, which CPUs handle very slowly
-    for name in values:
-        if name not in option_names(PretrainConfig):
-            raise unknown_name("setting", name, option_names(PretrainConfig), " of pretrain")
-    config = PretrainConfig(**checked(PretrainConfig, values))
+    config = configured(PretrainConfig, values, "pretrain")
     with _sandbox() as box:
         training = Pretraining(config, out, resume, run=None if box is None else box.runner)
         try:

@@ -1,11 +1,14 @@
 """The model as the engine sees it; a family adds its layers, its names and its checks."""
 
+import re
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.cache import BlockCache
@@ -44,6 +47,8 @@ class MaskedDiffusionModel(nn.Module):
         self.max_length = shape.max_length
         self.block_size = shape.block_size
         self.tokenizer: Any = None
+        # In training: compute a layer's activations again in the backward pass, do not keep them.
+        self.checkpointing = False
 
     @property
     def embedding(self) -> Float[Tensor, "V E"]:
@@ -74,15 +79,35 @@ class MaskedDiffusionModel(nn.Module):
         slots: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B N V"]:
         """Unshifted logits at the columns `wanted` of `inputs`; see `xpredflow.types.Model`."""
-        layers, norm, head = self.trunk()
+        _, _, head = self.trunk()
+        # The head is the widest matrix: it sees the wanted positions only, never the prompt.
+        return head(self.hidden(inputs, positions, wanted, cache, slots))
+
+    def hidden(
+        self,
+        inputs: Float[Tensor, "B L E"],
+        positions: Int[Tensor, "B L"],
+        wanted: Int[Tensor, "B N"],
+        cache: Cache | None = None,
+        slots: Int[Tensor, " B"] | None = None,
+    ) -> Float[Tensor, "B N E"]:
+        """What the head makes logits of, for those who cannot hold all logits at once."""
+        layers, norm, _ = self.trunk()
         view = None if cache is None else cast(BlockCache, cache).open(positions, slots)
         shared = Pass.begin(positions, self.shape, view)
         hidden = inputs.to(self.embedding.dtype)
         for index, layer in enumerate(layers):
+            if self.checkpointing:  # nothing in a layer is random
+                layer = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False)
             hidden = layer(hidden, shared, index)
-        # The head is the widest matrix: it sees the wanted positions only, never the prompt.
         columns = wanted.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
-        return head(norm(hidden.gather(1, columns)))
+        return norm(hidden.gather(1, columns))
+
+    def convert(self, dtype: torch.dtype) -> None:
+        """Change every tensor's dtype, except that `precise` ones keep theirs."""
+        for name, tensor in [*self.named_parameters(), *self.named_buffers()]:
+            if not re.search(self.precise, name):
+                tensor.data = tensor.data.to(dtype)
 
     def new_cache(self, slots: int, length: int) -> BlockCache | None:
         """Room for `slots` rows of `length` positions; None for a bidirectional model."""

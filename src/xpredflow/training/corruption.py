@@ -1,6 +1,6 @@
-"""What the model sees in pretraining: a text with some of its response masked (Eq. 1)."""
+"""What the model sees in training: a text with some of its response masked (Eq. 1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -24,6 +24,34 @@ class Corruption:
     masked: Bool[Tensor, "B L"]
     weight: Float[Tensor, " B"]
 
+    def shown(self, mask: int) -> Int[Tensor, "B L"]:
+        """The ids with the mask token where they are masked."""
+        return self.ids.masked_fill(self.masked, mask)
+
+    @property
+    def first(self) -> int:
+        """The first column with a candidate: the head is not run on the common prompt."""
+        return int(self.candidates.any(0).nonzero()[0])
+
+    @property
+    def wanted(self) -> Int[Tensor, "B N"]:
+        """The columns from the first one with a candidate on."""
+        columns = range(self.first, self.ids.shape[1])
+        return self.positions.new_tensor(columns).expand(len(self.ids), -1)
+
+    def rows(self, chosen: slice) -> "Corruption":
+        """Some of the rows, without the columns that none of them reads."""
+        end = int((self.positions[chosen] >= 0).any(0).nonzero()[-1]) + 1
+        tables = {
+            name: getattr(self, name)[chosen, :end]
+            for name in ("ids", "positions", "candidates", "masked")
+        }
+        return Corruption(**tables, weight=self.weight[chosen])
+
+    def to(self, device: torch.device) -> "Corruption":
+        """The same on a device."""
+        return Corruption(*(getattr(self, f.name).to(device) for f in fields(self)))
+
 
 def corrupt(
     batch: TextBatch, block_size: int | None, eos: int, generator: torch.Generator
@@ -33,10 +61,10 @@ def corrupt(
     σ is stratified over the batch. A row in which nothing was drawn gets one masked position, or
     it would teach nothing.
     """
-    rows, length = batch.ids.shape
-    positions = torch.arange(length).expand(rows, length)
+    rows = len(batch.ids)
     if block_size is None:
         ids, candidates = batch.ids, batch.response
+        positions = _positions(batch.response)
     else:
         ids, positions, candidates = _one_block(batch, block_size, eos, generator)
     sigma = (torch.arange(rows) + torch.rand(rows, generator=generator)) / rows
@@ -48,15 +76,35 @@ def corrupt(
     return Corruption(ids, positions, candidates, masked, 1 / sigma.clamp(min=FLOOR))
 
 
+def uncorrupted(batch: TextBatch, block_size: int | None) -> Corruption:
+    """The whole text with nothing masked; a block-causal model reads its last block to the end."""
+    positions = _positions(batch.response, block_size or 1)
+    nothing = torch.zeros_like(batch.response)
+    return Corruption(batch.ids, positions, batch.response, nothing, torch.ones(len(batch.ids)))
+
+
+def _positions(response: Bool[Tensor, "B L"], size: int = 1) -> Int[Tensor, "B L"]:
+    """What is read: everything up to the end of the response, in whole blocks of `size`."""
+    columns = torch.arange(response.shape[1])
+    blocks = _last(response) // size + 1
+    return torch.where(columns < (blocks * size).unsqueeze(-1), columns, -1)
+
+
+def _last(flags: Bool[Tensor, "B L"]) -> Int[Tensor, " B"]:
+    return flags.shape[1] - 1 - flags.flip(-1).int().argmax(-1)
+
+
 def _one_block(
     batch: TextBatch, size: int, eos: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "B M"], Int[Tensor, "B M"], Bool[Tensor, "B M"]]:
     """A block per row, drawn among those up to its first EOS: earlier ones clean, later ones gone.
 
-    That is how decoding meets a block: what stands before it is final, and after EOS it stops.
+    That is how decoding meets a block: what stands before it is final, and after EOS it stops. A
+    response that was cut off has no EOS: its last block may be drawn too.
     """
     first = batch.response.int().argmax(-1)
-    last = (batch.response & (batch.ids == eos)).int().argmax(-1)
+    ends = batch.response & (batch.ids == eos)
+    last = torch.where(ends.any(-1), ends.int().argmax(-1), _last(batch.response))
     low, high = first // size, last // size
     share = torch.rand(len(low), generator=generator)
     block = low + (share * (high - low + 1)).long()
@@ -65,7 +113,9 @@ def _one_block(
     padded = torch.full((len(low), length), eos)
     kept = min(length, batch.ids.shape[1])
     padded[:, :kept] = batch.ids[:, :kept]
+    response = torch.ones_like(padded, dtype=torch.bool)
+    response[:, :kept] = batch.response[:, :kept]
     own = places // size
     positions = torch.where(own <= block.unsqueeze(-1), places, -1)
-    candidates = (own == block.unsqueeze(-1)) & (places >= first.unsqueeze(-1))
+    candidates = (own == block.unsqueeze(-1)) & response
     return padded, positions, candidates

@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from xpredflow.training.runs import read_log
 
@@ -27,7 +28,36 @@ def plot_losses(log: Path, picture: Path) -> bool:
     twin.set(ylabel="masked tokens guessed right; problems solved", ylim=(0, 1))
     if probes:
         twin.legend(loc="center right")
+    _write(figure, picture)
+    return True
+
+
+def plot_alignment(log: Path, picture: Path) -> bool:
+    """MSE at masked and unmasked positions beside CE and the reference's, as in the paper."""
+    lines = [line for line in read_log(log) if "mse_masked" in line]
+    if find_spec("matplotlib") is None or not lines:
+        return False
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _curves(left, lines, {"mse_masked": "masked", "mse_unmasked": "unmasked"})
+    left.set(xlabel="step", ylabel="MSE of softmax(Z)·W_e", yscale="log")
+    _curves(right, lines, {"ce_masked": "aligned", "reference_ce_masked": "reference"})
+    right.set(xlabel="step", ylabel="CE at masked positions", ylim=(0, None))
+    _write(figure, picture)
+    return True
+
+
+def _curves(axes: Any, lines: list[dict[str, Any]], names: dict[str, str]) -> None:
+    for name, label in names.items():
+        known = [(line["step"], line[name]) for line in lines if line[name] is not None]
+        if known:
+            axes.plot(*zip(*known, strict=True), label=label)
+    axes.legend()
+
+
+def _write(figure: Any, picture: Path) -> None:
     temporary = picture.with_suffix(".tmp.png")
     figure.savefig(temporary, dpi=150)
     temporary.replace(picture)
-    return True

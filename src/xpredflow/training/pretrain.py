@@ -1,12 +1,11 @@
 """Pretrain a small masked diffusion model on the synthetic tasks (Eq. 1 of the paper)."""
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from tokenizers import Tokenizer
@@ -23,6 +22,7 @@ from xpredflow.training.objective import masked_cross_entropy
 from xpredflow.training.probe import probe
 from xpredflow.training.runs import Run
 from xpredflow.training.shapes import SHAPES
+from xpredflow.training.start import start_copying
 from xpredflow.training.tokenizer import END, MASK, START, TURN, train_tokenizer
 
 REPORT_EVERY = 64
@@ -47,6 +47,7 @@ class PretrainConfig:
     full_share: float = 0.25  # batches filled with EOS up to the full response length
     vocabulary: int = 704
     tokenizer_examples: int = 20_000  # that the vocabulary is learned from
+    start: Literal["copying", "plain"] = "copying"  # training/start.py, or random throughout
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -164,9 +165,7 @@ class Pretraining:
     def finish(self, directory: Path, dtype: torch.dtype = torch.float16) -> None:
         """Write the averaged weights as a checkpoint in the published layout."""
         model = self.averaged()
-        for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-            if not re.search(model.precise, name):
-                tensor.data = tensor.data.to(dtype)
+        model.convert(dtype)
         save(model, directory)
 
     def averaged(self) -> MaskedDiffusionModel:
@@ -233,4 +232,7 @@ def new_model(
     """The untrained model of the run's shape, its vocabulary that of the tokenizer."""
     vocabulary = tokenizer.get_vocab()
     shape = SHAPES[config.shape](len(vocabulary), vocabulary[MASK], vocabulary[END])
-    return build(shape, config.seed, tokenizer=load_tokenizer(directory))
+    model = build(shape, config.seed, tokenizer=load_tokenizer(directory))
+    if config.start == "copying":
+        start_copying(model, config.seed)
+    return model

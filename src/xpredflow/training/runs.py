@@ -16,7 +16,8 @@ class Run:
     """`config.json`, `state.pt` and `log.jsonl` below one directory.
 
     A run that is started again goes on where its last state was saved; log lines that were
-    written after that state are dropped, so that a killed run leaves the same log as another.
+    written after that state are dropped, so that a killed run leaves the same log as another. Of
+    several processes in one run, a single one `writes`; the others only read.
     """
 
     def __init__(
@@ -25,8 +26,9 @@ class Run:
         config: dict[str, Any],
         resume: bool,
         may_change: tuple[str, ...] = (),
+        writes: bool = True,
     ) -> None:
-        self.directory = directory
+        self.directory, self.writes = directory, writes
         self.log_path = directory / "log.jsonl"
         self._state_path = directory / "state.pt"
         directory.mkdir(parents=True, exist_ok=True)
@@ -51,26 +53,34 @@ class Run:
                     f"{name} is {config.get(name)!r} but the run in {str(self.directory)!r} was"
                     f" started with {before.get(name)!r}: resume with the same value or start anew"
                 )
-        write_atomically(path, json.dumps(config, indent=2, default=str) + "\n")
+        if self.writes:
+            write_atomically(path, json.dumps(config, indent=2, default=str) + "\n")
 
     def load_state(self) -> dict[str, Any] | None:
         """The last saved state, tensors and plain values only; None at the beginning."""
         if not self._state_path.is_file():
-            self.log_path.unlink(missing_ok=True)
+            if self.writes:
+                self.log_path.unlink(missing_ok=True)
             return None
-        state = torch.load(self._state_path, map_location="cpu", weights_only=True)
+        state = torch.load(self._state_path, map_location="cpu", weights_only=True, mmap=True)
+        if not self.writes:
+            return state
         kept = [line for line in read_log(self.log_path) if line["step"] <= state["step"]]
         write_atomically(self.log_path, "".join(json.dumps(line) + "\n" for line in kept))
         return state
 
     def save_state(self, state: dict[str, Any]) -> None:
         """Replace the last state; a kill at any moment leaves either the old or the new one."""
+        if not self.writes:
+            return
         temporary = self._state_path.with_suffix(".tmp")
         torch.save(state, temporary)
         os.replace(temporary, self._state_path)
 
     def log(self, **values: Any) -> None:
         """One line; `step` must be among the values."""
+        if not self.writes:
+            return
         with self.log_path.open("a") as file:
             file.write(json.dumps(values) + "\n")
 

@@ -1,0 +1,67 @@
+"""`xpredflow align`: make a model predict its own clean states."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xpredflow.cli.completion import model_names
+from xpredflow.cli.named import given, merged
+
+
+def align(
+    out: Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")],
+    answers: Annotated[
+        Path, typer.Option(help="The model's own answers, as self-generate writes them.")
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="An embedded model, a checkpoint's directory or a hub id.",
+            autocompletion=model_names,
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
+    ] = False,
+    steps: Annotated[
+        str | None, typer.Option("--steps", "-n", metavar="N", help="Updates in all.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            "-o",
+            metavar="NAME=VALUE",
+            help="Any other setting, such as lr=5e-4, batch=64, accumulate=8, lora_rank=8,"
+            " lora_targets=q_proj,v_proj, checkpointing=on, reference_every=10, dtype=bfloat16.",
+        ),
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="Such as cpu or cuda.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="CPU threads; default: one per core.", min=1)
+    ] = None,
+) -> None:
+    """Align a model for x-prediction flow on answers that it generated itself.
+
+    The run can be stopped at any time and resumed with the same result. At its end OUT/model is
+    a checkpoint in the published layout, OUT/log.jsonl holds the losses of every step and
+    OUT/losses.png their plot; how well clean tokens are kept, before and after, is printed and
+    stands in OUT/model/alignment.json. Under torchrun the weights are sharded over the processes.
+
+    \b
+    Examples:
+      xpredflow self-generate --data minicode,minimath -m runs/tiny/model --out own.jsonl
+      xpredflow align runs/aligned -m runs/tiny/model --answers own.jsonl -o lr=5e-4
+      xpredflow align runs/aligned -m runs/tiny/model --answers own.jsonl -o lr=5e-4 --resume
+      xpredflow align runs/lora -m DIR --answers own.jsonl -n 400 -o lora_rank=8 -o lr=1e-4
+      torchrun --nproc_per_node 8 -m xpredflow align OUT -m GSAI-ML/LLaDA-8B-Instruct \\
+          --answers own.jsonl --device cuda -o checkpointing=on
+    """
+    source = given({"source": model, "device": device})
+    values = merged(given({"steps": steps}), option, example="lr=5e-4")
+    from xpredflow.cli.alignment import Request, run
+
+    run(Request(out, source, answers, values, resume, threads))

@@ -1,0 +1,118 @@
+"""One call of `align`: settings, answers, progress, the end of the run."""
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+
+from xpredflow.cli.running import load_model
+from xpredflow.models import MaskedDiffusionModel, embedded
+from xpredflow.options import configured
+from xpredflow.processes import Share, join_processes, leave_processes
+from xpredflow.training.align import Alignment, Progress, Start
+from xpredflow.training.align_config import AlignConfig
+from xpredflow.training.answers import read_answers
+from xpredflow.training.consistency import Consistency
+from xpredflow.training.plots import plot_alignment
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    out: Path
+    source: dict[str, Any]
+    answers: Path
+    values: dict[str, Any]
+    resume: bool
+    threads: int | None
+
+
+def run(request: Request) -> None:
+    """Align to the end, a line per update."""
+    if request.threads is not None:
+        torch.set_num_threads(request.threads)
+    torch.set_flush_denormal(True)  # decayed moments turn denormal, which CPUs handle very slowly
+    config = configured(AlignConfig, request.values, "align")
+    answers = read_answers(request.answers)
+    share = join_processes()
+    source = {"source": embedded.DEFAULT, **request.source, **_own_device(request.source, share)}
+    origin = {
+        "model": str(source["source"]),
+        "answers": str(request.answers),
+        "answers_sha256": hashlib.sha256(request.answers.read_bytes()).hexdigest(),
+    }
+    start = Start(_loader(source, share), answers, origin)
+    training = Alignment(start, config, request.out, request.resume, share)
+    speak = typer.echo if share.rank == 0 else lambda *_, **__: None
+    speak(f"before: {_described(training.before)}")
+    try:
+        for now in training:
+            speak(_line(now, config.steps), err=True)
+            if now.warning:
+                speak(f"warning: {now.warning}", err=True)
+    except KeyboardInterrupt:
+        speak(f"stopped at step {training.step}; go on with --resume", err=True)
+        raise typer.Exit(130) from None
+    after = training.finish(request.out / "model")
+    if after is not None:
+        _end(after, request.out)
+    leave_processes()
+
+
+def _own_device(source: dict[str, Any], share: Share) -> dict[str, str]:
+    """Each process of a machine takes the accelerator of its number there."""
+    kind = str(source.get("device", "cpu"))
+    if share.world == 1 or kind == "cpu" or ":" in kind:
+        return {}
+    number = int(os.environ.get("LOCAL_RANK", "0"))
+    torch.get_device_module(kind).set_device(number)
+    return {"device": f"{kind}:{number}"}
+
+
+def _loader(source: dict[str, Any], share: Share) -> Callable[[], MaskedDiffusionModel]:
+    """Loads the model again and again; what there is to note is said once."""
+    quiet = share.rank > 0
+
+    def load() -> MaskedDiffusionModel:
+        nonlocal quiet
+        if not quiet:
+            quiet = True
+            model = load_model(source)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", embedded.UntrainedModelWarning)
+                model = embedded.load(**source)
+        assert isinstance(model, MaskedDiffusionModel)
+        return model
+
+    return load
+
+
+def _line(now: Progress, steps: int) -> str:
+    def shown(value: float | None) -> str:
+        return "–" if value is None else f"{value:.3g}"
+
+    line = f"step {now.step}/{steps}, mse masked {shown(now.mse_masked)}"
+    line += f", unmasked {shown(now.mse_unmasked)}, ce masked {shown(now.ce_masked)}"
+    return line + f" (reference {shown(now.reference_ce_masked)})"
+
+
+def _described(found: Consistency) -> str:
+    line = f"{found.agreement:.2%} of clean tokens kept, readout {found.distance:.2%} away"
+    if found.text_agreement is None or found.text_distance is None:
+        return line
+    return f"{line}; in the text {found.text_agreement:.2%} and {found.text_distance:.2%}"
+
+
+def _end(after: Consistency, out: Path) -> None:
+    typer.echo(f"after:  {_described(after)}")
+    typer.echo(f"checkpoint: {out / 'model'}")
+    if plot_alignment(out / "log.jsonl", out / "losses.png"):
+        typer.echo(f"plot: {out / 'losses.png'}")

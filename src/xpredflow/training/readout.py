@@ -1,0 +1,151 @@
+"""softmax(Z)·W_e against the token that stands there, a few positions at a time.
+
+All logits of a batch at once would be the largest tensor of training by far: here only `chunk`
+positions have logits at any time, in the forward and in the backward pass. With
+
+    p = softmax(h·Wᵀ),   d = p·W_e − W_e[x0],   L = Σ mean(d²),   a = (2/E)·d·W_eᵀ
+
+the gradient is ∂L/∂z = p ⊙ (a − p·a), so it is at hand as soon as p is: both gradients, ∂L/∂h and
+∂L/∂W, are summed up on the way forward and the head is never multiplied a second time.
+
+Dimension names beside those of types.py: P positions of all rows, C of one chunk.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+CHUNK = 256  # at LLaDA's 126,464 tokens: 0.26 GB
+
+
+class Readout(NamedTuple):
+    """What was read at each position; only `total`, the sum of the errors, has a gradient.
+
+    `error` is the squared distance from W_e[x0], averaged over the dimensions of the embedding.
+    """
+
+    total: Float[Tensor, ""]
+    error: Float[Tensor, " P"]
+    cross_entropy: Float[Tensor, " P"]
+    token: Int[Tensor, " P"]
+
+
+class Tables(NamedTuple):
+    """The head W, the frozen embedding table W_e, and the mask token.
+
+    The mask's logit counts as -inf, because decoding rules it out too: what is aligned is the
+    very distribution that will be decoded from.
+    """
+
+    head: Float[Tensor, "V E"]
+    embedding: Float[Tensor, "V E"]
+    mask: int
+
+
+def read_out(
+    hidden: Float[Tensor, "P E"], target: Int[Tensor, " P"], tables: Tables, chunk: int = CHUNK
+) -> Readout:
+    """Errors and cross-entropies at the positions of `hidden`; `total` can be differentiated once.
+
+    Matrices are multiplied in autocast's dtype, if that is on; everything else is at least fp32.
+    """
+    device = hidden.device.type
+    cast = torch.is_autocast_enabled(device)
+    compute = torch.get_autocast_dtype(device) if cast else hidden.dtype
+    how = (chunk, compute, torch.is_grad_enabled())
+    values: Any = _Chunked.apply(hidden, tables.head, target, tables, how)
+    return Readout(*values)
+
+
+class _Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Float[Tensor, "P E"],
+        head: Float[Tensor, "V E"],
+        target: Int[Tensor, " P"],
+        tables: Tables,
+        how: tuple[int, torch.dtype, bool],
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        chunk, compute, with_gradient = how
+        tables = Tables(head.to(compute), tables.embedding.detach().to(compute), tables.mask)
+        wants = [with_gradient and wanted for wanted in ctx.needs_input_grad[:2]]
+        of_hidden = torch.empty_like(hidden) if wants[0] else None
+        of_head = torch.zeros_like(head) if wants[1] else None
+        read = []
+        with torch.autocast(hidden.device.type, enabled=False):
+            for start in range(0, len(hidden), chunk):
+                part = slice(start, start + chunk)
+                here = None if of_hidden is None else of_hidden[part]
+                h = hidden[part].to(compute)
+                read.append(_read_chunk(h, target[part], tables, here, of_head))
+        ctx.save_for_backward(of_hidden, of_head)
+        error, entropy, token = (torch.cat(values) for values in zip(*read, strict=True))
+        ctx.mark_non_differentiable(error, entropy, token)
+        return error.sum(), error, entropy, token
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        # In place: a second copy of the head's gradient would be the largest tensor here. Should
+        # anyone differentiate twice, torch notices the change and raises.
+        scaled = [g if g is None else g.mul_(gradients[0]) for g in ctx.saved_tensors]
+        return (*scaled, None, None, None)
+
+
+def _read_chunk(
+    h: Float[Tensor, "C E"],
+    target: Int[Tensor, " C"],
+    tables: Tables,
+    of_hidden: Float[Tensor, "C E"] | None,
+    of_head: Float[Tensor, "V E"] | None,
+) -> list[Tensor]:
+    """Error, cross-entropy and token; the gradients go where they are wanted.
+
+    A function of its own so that its tables are gone before those of the next chunk are made.
+    """
+    p, *values, d = _predict(h, target, tables)
+    if of_hidden is None and of_head is None:
+        return values
+    dz = _logit_gradient(p, d, tables).to(h.dtype)
+    if of_hidden is not None:
+        of_hidden.copy_(dz @ tables.head)
+    if of_head is not None and of_head.dtype == h.dtype:
+        of_head.addmm_(dz.T, h)
+    elif of_head is not None:
+        of_head += dz.T @ h
+    return values
+
+
+def _predict(
+    h: Float[Tensor, "C E"], target: Int[Tensor, " C"], tables: Tables
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """p, then error, cross-entropy and token, then d.
+
+    (p − 1 at x0)·W_e is the distance from W_e[x0] without a difference of large numbers, which
+    bf16 would round away where the prediction is nearly right.
+    """
+    wide = torch.promote_types(h.dtype, torch.float32)
+    z = (h @ tables.head.T).to(wide)
+    z[:, tables.mask] = -torch.inf
+    token = z.argmax(-1)
+    z -= z.logsumexp(-1, keepdim=True)
+    rows = torch.arange(len(z), device=z.device)
+    entropy = -z[rows, target]
+    p = z.exp_()
+    right = p[rows, target]
+    p[rows, target] = right - 1
+    d = (p.to(h.dtype) @ tables.embedding).to(wide)
+    p[rows, target] = right
+    return p, d.square().mean(-1), entropy, token, d
+
+
+def _logit_gradient(
+    p: Float[Tensor, "C V"], d: Float[Tensor, "C E"], tables: Tables
+) -> Float[Tensor, "C V"]:
+    """∂L/∂z = p ⊙ (a − p·a)."""
+    scaled = (d * (2 / d.shape[-1])).to(tables.embedding.dtype)
+    a = (scaled @ tables.embedding.T).to(p.dtype)
+    mean = torch.bmm(p.unsqueeze(1), a.unsqueeze(2)).squeeze(2)  # without a table of products
+    return a.sub_(mean).mul_(p)

@@ -1,0 +1,287 @@
+"""Alignment runs: what is trained and what is not, exact resumption, adapters, the log."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from builders import write_checkpoint
+from own_answers import own_answers
+
+from xpredflow import InputError, load
+from xpredflow.models import MaskedDiffusionModel
+from xpredflow.processes import Share
+from xpredflow.training import lora
+from xpredflow.training.align import Alignment, Start
+from xpredflow.training.align_config import AlignConfig
+from xpredflow.training.drift import WINDOW, Drift
+from xpredflow.training.plots import plot_alignment
+
+SMALL = AlignConfig(steps=7, batch=4, warmup=2, lr=3e-3, save_every=3, chunk=13)
+TABLES = {"llada": "model.transformer.wte.weight", "llada2": "model.word_embeddings.weight"}
+
+
+@pytest.fixture(params=["llada", "llada2"])
+def family(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def start_of(tmp_path: Path) -> Callable[..., Start]:
+    """A Start with a fresh checkpoint of a family."""
+
+    def start(family: str, dtype: torch.dtype = torch.float32) -> Start:
+        directory = tmp_path / f"source-{family}"
+        write_checkpoint(directory, family, dtype=dtype)
+
+        def load_source() -> MaskedDiffusionModel:
+            model = load(directory)
+            assert isinstance(model, MaskedDiffusionModel)
+            return model
+
+        return Start(load_source, own_answers(30), {"model": family})
+
+    return start
+
+
+def log_of(training: Alignment) -> list[dict]:
+    return [json.loads(line) for line in training.run.log_path.open()]
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_killed_run_ends_like_one_that_was_not(
+    family: str, rank: int, start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    start, config = start_of(family), replace(SMALL, lora_rank=rank)
+    whole = Alignment(start, config, tmp_path / "whole")
+    list(whole)
+    killed = Alignment(start, config, tmp_path / "killed")
+    original = killed._update
+
+    def dies():
+        if killed.step == 5:
+            raise KeyboardInterrupt
+        return original()
+
+    killed._update = dies
+    with pytest.raises(KeyboardInterrupt):
+        list(killed)
+    again = Alignment(start, config, tmp_path / "killed", resume=True)
+    assert again.step == 3
+    list(again)
+    assert log_of(again) == log_of(whole)
+    whole.finish(tmp_path / "a")
+    again.finish(tmp_path / "b")
+    for name in ("model.safetensors", "alignment.json", "config.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_everything_is_trained_but_the_embedding(
+    family: str, start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    start = start_of(family)
+    training = Alignment(start, SMALL, tmp_path / "run")
+    list(training)
+    training.finish(tmp_path / "model")
+    before, after = start.load().state_dict(), load(tmp_path / "model").state_dict()  # type: ignore[attr-defined]
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    assert same - {n for n in same if "expert_bias" in n} == {TABLES[family]}
+    assert training.objective.model.embedding.grad is None
+
+
+def test_the_log_holds_every_step_and_the_reference_starts_equal(
+    family: str, start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    training = Alignment(start_of(family), SMALL, tmp_path / "run")
+    list(training)
+    log = log_of(training)
+    assert [line["step"] for line in log] == list(range(1, 8))
+    assert log[0]["ce_masked"] == log[0]["reference_ce_masked"]
+    assert log[-1]["ce_masked"] != log[-1]["reference_ce_masked"]
+    for line in log:
+        low, high = sorted((line["mse_masked"], line["mse_unmasked"]))
+        assert low <= line["loss"] <= high
+    assert plot_alignment(training.run.log_path, tmp_path / "losses.png")
+    assert (tmp_path / "losses.png").stat().st_size > 10_000
+
+
+def test_alignment_brings_clean_tokens_back(start_of: Callable[..., Start], tmp_path: Path) -> None:
+    config = replace(SMALL, steps=60, batch=8, lr=1e-2)
+    training = Alignment(start_of("llada"), config, tmp_path / "run")
+    list(training)
+    log = log_of(training)
+    assert log[-1]["mse_unmasked"] < 0.5 * log[0]["mse_unmasked"]
+    after = training.finish(tmp_path / "model")
+    assert after is not None
+    assert training.before.agreement < 0.1 < 0.5 < after.agreement
+    assert after.distance < training.before.distance
+    report = json.loads((tmp_path / "model/alignment.json").read_text())
+    assert report["after"]["agreement"] == after.agreement
+    assert report["before"]["distance"] == training.before.distance
+    assert report["config"]["lr"] == 1e-2
+    assert report["held_out"] == 6
+
+
+def test_parts_of_a_batch_make_the_same_update(
+    family: str, start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    logs = []
+    for accumulate in (1, 4):
+        config = replace(SMALL, accumulate=accumulate, steps=4)
+        training = Alignment(start_of(family), config, tmp_path / f"run{accumulate}")
+        list(training)
+        logs.append(log_of(training))
+    for one, four in zip(*logs, strict=True):
+        assert four == pytest.approx(one, rel=1e-4)
+
+
+def test_the_reference_is_looked_at_as_often_as_wished(
+    start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    for every, known in ((3, [1, 4, 7]), (0, [])):
+        config = replace(SMALL, reference_every=every)
+        training = Alignment(start_of("llada"), config, tmp_path / f"run{every}")
+        list(training)
+        log = log_of(training)
+        assert [x["step"] for x in log if x["reference_ce_masked"] is not None] == known
+    assert training.reference is None
+
+
+def test_weights_are_written_as_they_were_stored(
+    start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    start = start_of("llada", torch.bfloat16)
+    for wished, expected in ((None, torch.bfloat16), ("float16", torch.float16)):
+        config = replace(SMALL, steps=2, dtype=wished)
+        training = Alignment(start, config, tmp_path / f"run-{wished}")
+        assert training.objective.model.embedding.dtype == torch.float32
+        list(training)
+        training.finish(tmp_path / f"model-{wished}")
+        model = load(tmp_path / f"model-{wished}")
+        assert {t.dtype for t in model.state_dict().values()} == {expected}  # type: ignore[attr-defined]
+        if wished is None:
+            assert torch.equal(model.embedding, start.load().embedding)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_bf16_products_learn_nearly_the_same(
+    rank: int, family: str, start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    logs = []
+    for precision in ("float32", "bfloat16"):
+        config = replace(SMALL, precision=precision, lora_rank=rank, lr=1e-4)
+        training = Alignment(start_of(family), config, tmp_path / precision)
+        assert all(p.dtype == torch.float32 for p in training.parameters.values())
+        list(training)
+        logs.append(log_of(training))
+    for exact, rounded in zip(*logs, strict=True):
+        assert rounded != exact
+        assert rounded["loss"] == pytest.approx(exact["loss"], rel=0.05)
+        assert rounded["ce_masked"] == pytest.approx(exact["ce_masked"], rel=0.05)
+
+
+def test_merged_adapters_give_the_same_logits(
+    family: str, start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    start = start_of(family)
+    model, plain = start.load(), start.load()
+    inputs, places = model.embedding[torch.arange(8)[None]], torch.arange(8)[None]
+    names = {"llada": "q_proj,ff_out", "llada2": "query_key_value,up_proj"}[family]
+    lora.add_adapters(model, 4, names, seed=0)
+    original = plain.logits(inputs, places, places)
+    assert torch.equal(model.logits(inputs, places, places), original)
+    adapters = [p for p in model.parameters() if p.requires_grad]
+    layers = {"llada": 2 * 2, "llada2": 3 + 3}[family]  # the shared experts have an up_proj too
+    assert len(adapters) == 2 * layers
+    for parameter in adapters:
+        torch.nn.init.normal_(parameter, std=0.3, generator=torch.Generator().manual_seed(1))
+    adapted = model.logits(inputs, places, places)
+    assert (adapted - original).abs().max() > 0.1
+    with lora.without_adapters(model):
+        assert torch.equal(model.logits(inputs, places, places), original)
+    assert torch.equal(model.logits(inputs, places, places), adapted)
+    lora.merge_adapters(model)
+    assert list(model.state_dict()) == list(plain.state_dict())
+    torch.testing.assert_close(model.logits(inputs, places, places), adapted, rtol=1e-4, atol=1e-4)
+
+
+def test_adapters_leave_everything_else_alone(
+    start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    start = start_of("llada")
+    config = replace(SMALL, lora_rank=2, lora_targets="q_proj, v_proj")
+    training = Alignment(start, config, tmp_path / "run")
+    assert training.reference is None
+    list(training)
+    log = log_of(training)
+    assert log[0]["ce_masked"] == log[0]["reference_ce_masked"]
+    training.finish(tmp_path / "model")
+    before, after = start.load().state_dict(), load(tmp_path / "model").state_dict()  # type: ignore[attr-defined]
+    changed = {n.split(".")[-2] for n in before if not torch.equal(before[n], after[n])}
+    assert changed == {"q_proj", "v_proj"}
+
+
+def test_adapters_need_a_known_name_and_peft(
+    start_of: Callable[..., Start], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = start_of("llada")
+    wrong = replace(SMALL, lora_rank=2, lora_targets="q_prj")
+    with pytest.raises(InputError, match=r"unknown lora_targets 'q_prj' .*did you mean 'q_proj'"):
+        Alignment(start, wrong, tmp_path / "a")
+    monkeypatch.setattr(lora, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"peft is not installed: pip install 'xpredflow\[train\]"):
+        Alignment(start, replace(SMALL, lora_rank=2), tmp_path / "b")
+
+
+def test_drift_warns_once() -> None:
+    drift = Drift()
+    assert [drift.add(1.0, 1.0) for _ in range(WINDOW)] == [None] * WINDOW
+    warnings = [drift.add(1.2, 1.0) for _ in range(3 * WINDOW)]
+    first = next(i for i, warning in enumerate(warnings) if warning)
+    assert first == 5  # the mean of 14 ones and six 1.2 is the first above 1.05
+    assert "6.0% above the reference's over the last 20 steps" in (warnings[first] or "")
+    assert warnings[first + 1 :] == [None] * (3 * WINDOW - 6)
+
+
+def test_a_run_goes_on_with_the_same_answers_only(
+    start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    start = replace(start_of("llada"), origin={"answers": "a.jsonl", "answers_sha256": "1"})
+    list(Alignment(start, SMALL, tmp_path / "run"))
+    moved = replace(start, origin={"answers": "b.jsonl", "answers_sha256": "1"})
+    assert Alignment(moved, SMALL, tmp_path / "run", resume=True).step == 7
+    other = replace(start, origin={"answers": "a.jsonl", "answers_sha256": "2"})
+    with pytest.raises(InputError, match="answers_sha256 is '2' but the run"):
+        Alignment(other, SMALL, tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"steps": 0}, "steps is 0: give a whole number ≥ 1"),
+        ({"lora_rank": -1}, "lora_rank is -1: give a whole number ≥ 0"),
+        ({"lr": 0.0}, "lr is 0.0: give a number above 0"),
+        ({"lora_targets": "q_proj"}, "but lora_rank is 0"),
+        ({"dtype": "int8"}, "unknown dtype 'int8'"),
+    ],
+)
+def test_bad_settings_are_named(values: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(SMALL, **values)
+
+
+def test_processes_share_a_batch_evenly() -> None:
+    assert replace(SMALL, batch=24, accumulate=3).rows_at_once(Share(0, 2)) == 4
+    with pytest.raises(InputError, match=r"batch is 4, which 3 process.* give a multiple of 3"):
+        SMALL.rows_at_once(Share(0, 3))
+
+
+def test_the_rate_warms_up_and_falls_to_zero() -> None:
+    config = replace(SMALL, steps=10, warmup=2, lr=1.0)
+    rates = [config.rate(step) for step in range(10)]
+    assert rates[0] == 0.5
+    assert rates[1] == rates[2] == 1.0
+    assert rates[2:] == [pytest.approx((10 - step) / 8) for step in range(2, 10)]
+    assert config.rate(10) == 0
