@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from xpredflow.types import Cache, SpecialTokens
+from xpredflow.types import Cache, SpecialTokens, shadow
 
 VOCABULARY, WIDTH = 23, 16
 MASK, EOS, EOT = 22, 21, 20
@@ -47,11 +47,23 @@ class ToyModel:
         self.passes += 1
         self.positions_read += wanted.numel()
         real = (positions >= 0).unsqueeze(-1)
-        place = self.places[positions.clamp(min=0)]
-        context = (inputs * place.tanh() * real).sum(1) / real.sum(1)
-        hidden = torch.tanh(inputs @ self.own + (context @ self.mean).unsqueeze(1) + place / 2)
+        at = torch.where(positions < -1, shadow(positions), positions)
+        place = self.places[at.clamp(min=0)]
+        seen = inputs * place.tanh() * real
+        context = (seen.sum(1) / real.sum(1) @ self.mean).unsqueeze(1)
+        if (positions < -1).any():
+            context = torch.where(
+                (positions < -1).unsqueeze(-1), self.beside(seen, positions, at), context
+            )
+        hidden = torch.tanh(inputs @ self.own + context + place / 2)
         index = wanted.unsqueeze(-1).expand(-1, -1, WIDTH)
         return hidden.gather(1, index) @ self.head
+
+    def beside(self, seen: Tensor, positions: Tensor, at: Tensor) -> Tensor:
+        """What a shadow sees: the mean of all inputs but the one where it stands."""
+        own = (at.unsqueeze(2) == positions.unsqueeze(1)).float() @ seen
+        others = (positions >= 0).sum(1).reshape(-1, 1, 1) - 1
+        return (seen.sum(1, keepdim=True) - own) / others.clamp(min=1) @ self.mean
 
     def new_cache(self, slots: int, length: int) -> None:
         return None

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from xpredflow.rows import Row
-from xpredflow.types import Cache, Canvas, Model, Moment, Space
+from xpredflow.types import Cache, Canvas, Model, Moment, Space, shadow
 
 
 @dataclass(frozen=True)
@@ -15,12 +15,13 @@ class Window:
     """What the model reads for some rows of the batch: left-padded context and where to look.
 
     `open_at` are the (row, column) pairs that hold the canvas, `canvas_at` the same in the canvas.
+    With shadows M = 2N columns are wanted, the canvas and then its shadows; else M = N.
     """
 
     members: Int[Tensor, " G"]
     context: Float[Tensor, "G L E"]
     positions: Int[Tensor, "G L"]
-    wanted: Int[Tensor, "G N"]
+    wanted: Int[Tensor, "G M"]
     open_at: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
     canvas_at: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
     slots: Int[Tensor, " G"]
@@ -29,8 +30,9 @@ class Window:
 class Batch:
     """Rows join, advance and leave; tensors are rebuilt only when one of them did."""
 
-    def __init__(self, model: Model, slots: int, length: int) -> None:
+    def __init__(self, model: Model, slots: int, length: int, shadows: bool = False) -> None:
         self.model = model
+        self.shadows = shadows
         self.device = model.embedding.device
         self.space = Space(model.embedding.detach(), model.special)
         self.cache: Cache | None = model.new_cache(slots, length)
@@ -55,8 +57,11 @@ class Batch:
         """The row's cache slot may be used again."""
         self.free.append(row.slot)
 
-    def forward(self) -> Float[Tensor, "B N V"]:
-        """One pass of every row; rows whose context is not cached yet go in a pass of their own."""
+    def forward(self) -> Float[Tensor, "B M V"]:
+        """One pass of every row; rows whose context is not cached yet go in a pass of their own.
+
+        Logits at the canvas, followed by those of its shadows if there are any.
+        """
         parts = [self._pass(window) for window in self.windows]
         # before the windows are rebuilt: the parts stand in the order of the old ones
         order = torch.cat([window.members for window in self.windows]).argsort()
@@ -75,10 +80,17 @@ class Batch:
 
     def positions(self) -> Int[Tensor, "B N"]:
         """Absolute positions of the canvas, -1 for padding."""
-        width = self.canvas.frozen.shape[1]
-        return _padded([row.open for row in self.rows], width, self.device)
+        return self._places(self.rows)
 
-    def _pass(self, window: Window) -> Float[Tensor, "G N V"]:
+    def _places(self, rows: list[Row]) -> Int[Tensor, "G N"]:
+        width = self.canvas.frozen.shape[1]
+        return _padded([row.open for row in rows], width, self.device)
+
+    def _shadows(self, rows: list[Row]) -> Int[Tensor, "G N"]:
+        places = self._places(rows)
+        return torch.where(places < 0, places, shadow(places))
+
+    def _pass(self, window: Window) -> Float[Tensor, "G M V"]:
         inputs = window.context.clone()
         state = self.canvas.state[window.members]
         inputs[window.open_at] = state[window.canvas_at].to(inputs.dtype)
@@ -132,11 +144,19 @@ class Batch:
             columns.append([pad + p - span.start for p in row.open])
         wanted = _padded(columns, width, self.device)
         at_row, at_slot = (wanted >= 0).nonzero(as_tuple=True)
+        context, places = self.space.table[ids.to(self.device)], positions.to(self.device)
+        everywhere = wanted.clamp(min=0)
+        if self.shadows:
+            masks = self.space.table[self.space.special.mask].expand(len(rows), width, -1)
+            context = torch.cat((context, masks), dim=1)
+            places = torch.cat((places, self._shadows(rows)), dim=1)
+            behind = torch.arange(length, length + width, device=self.device)
+            everywhere = torch.cat((everywhere, behind.expand(len(rows), -1)), dim=1)
         return Window(
             members=torch.tensor(group, device=self.device),
-            context=self.space.table[ids.to(self.device)],
-            positions=positions.to(self.device),
-            wanted=wanted.clamp(min=0),
+            context=context,
+            positions=places,
+            wanted=everywhere,
             open_at=(at_row, wanted[at_row, at_slot]),
             canvas_at=(at_row, at_slot),
             slots=torch.tensor([row.slot for row in rows], device=self.device),

@@ -19,7 +19,7 @@ from xpredflow.options import checked, option_names
 from xpredflow.prompts import Prompt, encode
 from xpredflow.rows import Row, Steps, make_row, resolve_steps, to_decoded
 from xpredflow.signals import not_finite, read
-from xpredflow.types import Decoded, Decoder, Frame, Model, Step, StopReason
+from xpredflow.types import Decoded, Decoder, Frame, Model, Signals, Step, StopReason
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,8 @@ def decode_rows(
     if not rows:
         return
     waiting = deque(rows)
-    batch = Batch(model, min(options.max_batch, len(rows)), max(len(row.ids) for row in rows))
+    slots, length = min(options.max_batch, len(rows)), max(len(row.ids) for row in rows)
+    batch = Batch(model, slots, length, shadows=getattr(decoder, "shadows", False))
     kept, advancing = [], []
     while waiting or kept or advancing:
         joining = [waiting.popleft() for _ in range(min(len(waiting), len(batch.free)))]
@@ -148,23 +149,33 @@ def decode_rows(
 @torch.no_grad()
 def _advance(batch: Batch, decoder: Decoder, options: Options) -> tuple[Step, list[int], list[Row]]:
     """One forward pass: the Step, the places of rows that go on, the rows that begin a block."""
-    logits = batch.forward()
-    bad = not_finite(logits) & ~batch.canvas.frozen
-    signals = read(
-        logits.nan_to_num() if bad.any() else logits,
-        batch.space.special,
-        forbid_eos=options.logits_eos_inf,
-        rank_ends_last=options.confidence_eos_eot_inf,
-    )
+    signals, bad = _read(batch, options)
     moment = batch.moment(options.seed)
     batch.canvas, event = decoder.step(batch.canvas, signals, moment, batch.space)
     index = [row.used for row in batch.rows]
     for row in batch.rows:
         row.step, row.used = row.step + 1, row.used + 1
+        row.shadowed += len(row.open) if batch.shadows else 0
     positions, rows = batch.positions(), batch.rows
     finished, kept, advancing = _retire(batch, decoder, options, bad)
     step = Step([row.number for row in rows], index, positions, batch.canvas, event, finished)
     return step, kept, advancing
+
+
+def _read(batch: Batch, options: Options) -> tuple[Signals, Tensor]:
+    """What the pass says at the canvas and at its shadows, and where it says nothing finite."""
+    parts = batch.forward().split(batch.canvas.frozen.shape[1], dim=1)
+    bad = torch.stack([not_finite(part) for part in parts]).any(0) & ~batch.canvas.frozen
+    own, *shadows = [
+        read(
+            part.nan_to_num() if bad.any() else part,
+            batch.space.special,
+            forbid_eos=options.logits_eos_inf,
+            rank_ends_last=options.confidence_eos_eot_inf,
+        )
+        for part in parts
+    ]
+    return (replace(own, shadow=shadows[0]) if shadows else own), bad
 
 
 def _retire(

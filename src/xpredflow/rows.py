@@ -29,6 +29,7 @@ class Row:
     block: int = 0  # the block being decoded
     step: int = 0  # passes spent in it
     used: int = 0  # passes spent in all
+    shadowed: int = 0  # positions read in them beside the row's own
     cached: int = 0  # leading positions whose keys and values are final and stored
     slot: int = 0
     progress: list[float] = field(default_factory=list)
@@ -160,6 +161,7 @@ def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> 
         stop_reason=f"{reason.value}{detail}",
         progress=row.progress,
         all_ids=response,
+        shadow_positions=row.shadowed,
     )
 
 

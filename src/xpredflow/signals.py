@@ -1,7 +1,7 @@
 """Logits -> what a decoder and a step-size policy look at: token, confidence, top four, ranking."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from xpredflow.types import Signals, SpecialTokens
@@ -23,10 +23,20 @@ def read(
     logits[..., special.mask] = -torch.inf
     if forbid_eos:
         logits[..., special.eos] = -torch.inf
+    return summarised(logits, special.ends if rank_ends_last else ())
+
+
+def summarised(logits: Float[Tensor, "B N V"], last: tuple[int, ...] = ()) -> Signals:
+    """The signals of logits that are fp32 already and rule out what may not be predicted."""
     log_total = logits.logsumexp(-1)
     top, tokens = logits.topk(4, dim=-1)
     probs = (top - log_total.unsqueeze(-1)).exp()
-    return Signals(logits, log_total, probs, tokens, special.ends if rank_ends_last else ())
+    return Signals(logits, log_total, probs, tokens, last)
+
+
+def log_probs(signals: Signals) -> Float[Tensor, "B N V"]:
+    """log p of every token, for the rules that compare whole distributions."""
+    return signals.logits - signals.log_total.unsqueeze(-1)
 
 
 def not_finite(logits: Float[Tensor, "B N V"]) -> Bool[Tensor, "B N"]:
@@ -51,7 +61,23 @@ def mixture(
     if k is None:
         return _expected_embedding(signals, table)
     top, tokens = signals.logits.topk(k, dim=-1)
-    return (top.softmax(-1).unsqueeze(-1) * table[tokens].float()).sum(-2)
+    return weighted(top.softmax(-1), tokens, table)
+
+
+def weighted(
+    weights: Float[Tensor, "B N K"],
+    tokens: Int[Tensor, "B N K"],
+    table: Float[Tensor, "V E"],
+    positions_at_once: int = 64,
+) -> Float[Tensor, "B N E"]:
+    """Σ_k w_k·W_e[token_k], a few positions at a time: K embeddings of each are held."""
+    pairs = zip(
+        weights.flatten(0, 1).split(positions_at_once),
+        tokens.flatten(0, 1).split(positions_at_once),
+        strict=True,
+    )
+    sums = [(w.unsqueeze(-1) * table[chosen].float()).sum(-2) for w, chosen in pairs]
+    return torch.cat(sums).unflatten(0, weights.shape[:2])
 
 
 def _expected_embedding(

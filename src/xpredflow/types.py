@@ -63,6 +63,8 @@ class Model(Protocol):
         """Unshifted logits at the columns `wanted` of `inputs`.
 
         `positions` are absolute positions in the row; -1 marks padding, which nothing attends to.
+        `shadow` positions are queries beside the row: what stands at their own position is hidden
+        from them, they see everything else and each other, and nothing else sees them.
         With a cache, keys and values of the inputs are written into the rows' `slots` at their
         absolute positions, and what the slots already hold there is attended to as well.
         """
@@ -71,6 +73,11 @@ class Model(Protocol):
     def new_cache(self, slots: int, length: int) -> Cache | None:
         """Room for `slots` rows of `length` positions; None where no exact cache exists."""
         ...
+
+
+def shadow(positions: Int[Tensor, "*S"]) -> Int[Tensor, "*S"]:
+    """Positions as the codes of their shadows (below -1), and such codes as positions again."""
+    return -2 - positions
 
 
 class Space(NamedTuple):
@@ -95,6 +102,7 @@ class Signals:
 
     `logits` are kept for the rules that need the whole distribution. `rank` orders positions for
     commitment; it is the confidence unless some tokens (`last`) are to be committed last.
+    `shadow` is what the positions' shadows say, for a decoder that asks for them.
     """
 
     logits: Float[Tensor, "B N V"]
@@ -102,6 +110,7 @@ class Signals:
     top_probs: Float[Tensor, "B N 4"]
     top_tokens: Int[Tensor, "B N 4"]
     last: tuple[int, ...] = ()
+    shadow: "Signals | None" = None
 
     @property
     def tokens(self) -> Int[Tensor, "B N"]:
@@ -232,7 +241,10 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Decoder(Protocol):
-    """A decoding rule: how one forward pass changes the canvas. It never calls the model."""
+    """A decoding rule: how one forward pass changes the canvas. It never calls the model.
+
+    One with `shadows = True` is also told what each position's shadow predicts.
+    """
 
     def step(
         self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
@@ -273,7 +285,10 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Decoded:
-    """One decoded prompt. `steps` are forward passes of this row, whatever its neighbours did."""
+    """One decoded prompt. `steps` are forward passes of this row, whatever its neighbours did.
+
+    `shadow_positions` were read in them beside the row's own: passes with shadows are longer.
+    """
 
     row: int
     text: str
@@ -284,6 +299,7 @@ class Decoded:
     progress: list[float]
     all_ids: list[int]
     trace: list[Frame] | None = None
+    shadow_positions: int = 0
 
     @property
     def failed(self) -> bool:

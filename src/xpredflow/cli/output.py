@@ -80,6 +80,7 @@ class Answers:
             "stop_reason": done.stop_reason,
             "failed": done.failed,
             "tokens_per_forward": done.tokens_per_forward,
+            "shadow_positions": done.shadow_positions,
             "mean_progress": sum(progress) / len(progress) if progress else None,
             **self.about,
         }

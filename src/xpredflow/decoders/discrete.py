@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from xpredflow.errors import InputError
-from xpredflow.randomness import torch_generator
+from xpredflow.randomness import numpy_generator, torch_generator
 from xpredflow.types import Canvas, Event, Moment, Signals, Space
 
 
@@ -20,9 +20,11 @@ class Prediction(NamedTuple):
     rank: Float[Tensor, "B N"]
 
 
-def open_positions(canvas: Canvas) -> Bool[Tensor, "B N"]:
-    """Positions that still wait for their token."""
-    return ~canvas.frozen & (canvas.progress < 1)
+class Draft(NamedTuple):
+    """What a pass predicts, and the open positions where that is committed."""
+
+    prediction: Prediction
+    chosen: Bool[Tensor, "B N"]
 
 
 @dataclass(frozen=True)
@@ -41,30 +43,64 @@ class Discrete(ABC):
     ) -> Bool[Tensor, "B N"]:
         """Which of the open positions to commit in this pass."""
 
+    def draft(self, canvas: Canvas, signals: Signals, moment: Moment) -> Draft:
+        """What `choose` names; in the last pass, everything that is still open."""
+        prediction = predict(signals, self.temperature, moment)
+        chosen = self.choose(canvas, prediction, signals, moment) | moment.is_last.unsqueeze(-1)
+        return Draft(prediction, open_positions(canvas) & chosen)
+
     def step(
         self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
     ) -> tuple[Canvas, Event]:
-        """Commit what `choose` names; in the last pass, everything that is still open."""
-        open_ = open_positions(canvas)
-        prediction = predict(signals, self.temperature, moment)
-        chosen = open_ & (
-            self.choose(canvas, prediction, signals, moment) | moment.is_last.unsqueeze(-1)
-        )
-        tokens = torch.where(open_, prediction.tokens, canvas.tokens)
-        canvas = canvas.update(
-            state=torch.where(chosen.unsqueeze(-1), space.embed(tokens), canvas.state),
-            progress=canvas.progress.masked_fill(chosen, 1.0),
-            tokens=tokens,
-        )
-        return canvas, Event(signals, torch.zeros_like(chosen), chosen)
+        """Commit the draft."""
+        draft = self.draft(canvas, signals, moment)
+        event = Event(signals, torch.zeros_like(draft.chosen), draft.chosen)
+        return commit(canvas, draft, space), event
 
     def stop(self, canvas: Canvas) -> Bool[Tensor, " B"]:
         """A row is done when nothing is open."""
-        return ((canvas.progress >= 1) | canvas.frozen).all(-1)
+        return ~open_positions(canvas).any(-1)
 
     def finish(self, canvas: Canvas, space: Space) -> Int[Tensor, "B N"]:
         """The committed tokens."""
         return canvas.tokens
+
+
+def open_positions(canvas: Canvas) -> Bool[Tensor, "B N"]:
+    """Positions that still wait for their token."""
+    return ~canvas.frozen & (canvas.progress < 1)
+
+
+def committed_positions(canvas: Canvas) -> Bool[Tensor, "B N"]:
+    """Positions that hold a token."""
+    return ~canvas.frozen & (canvas.progress >= 1)
+
+
+def commit(canvas: Canvas, draft: Draft, space: Space) -> Canvas:
+    """The chosen positions hold their token; the other open ones show their prediction."""
+    shown = torch.where(open_positions(canvas), draft.prediction.tokens, canvas.tokens)
+    canvas = canvas.update(progress=canvas.progress.masked_fill(draft.chosen, 1.0), tokens=shown)
+    return write(canvas, draft.chosen, shown, space)
+
+
+def write(
+    canvas: Canvas, where: Bool[Tensor, "B N"], tokens: Int[Tensor, "B N"], space: Space
+) -> Canvas:
+    """These tokens and their embeddings at some positions."""
+    return canvas.update(
+        state=torch.where(where.unsqueeze(-1), space.embed(tokens), canvas.state),
+        tokens=torch.where(where, tokens, canvas.tokens),
+    )
+
+
+def remember(canvas: Canvas, **memory: Tensor) -> Canvas:
+    """Carry these tensors to the next pass, rows in front."""
+    return canvas.update(memory=canvas.memory | memory)
+
+
+def recall(canvas: Canvas, name: str) -> Float[Tensor, "B N"]:
+    """A number per position from earlier passes; 0 where there was none."""
+    return canvas.memory.get(name, torch.zeros_like(canvas.progress))
 
 
 def predict(signals: Signals, temperature: float, moment: Moment) -> Prediction:
@@ -79,6 +115,13 @@ def predict(signals: Signals, temperature: float, moment: Moment) -> Prediction:
         tokens.append((logits - temperature * (-noise.log()).log()).argmax(-1))
     drawn = torch.stack(tokens)
     return Prediction(drawn, signals.rank_of(drawn))
+
+
+def uniform_draws(canvas: Canvas, moment: Moment) -> Float[Tensor, "B N"]:
+    """A number from [0, 1) for every position; independent of the row's neighbours and padding."""
+    n = canvas.progress.shape[1]
+    draws = [numpy_generator(moment, i).random(n) for i in range(len(moment.rows))]
+    return torch.stack([torch.from_numpy(d) for d in draws]).to(canvas.progress)
 
 
 def top_ranked(
@@ -96,3 +139,9 @@ def even_quota(frozen: Bool[Tensor, "B N"], moment: Moment) -> Int[Tensor, " B"]
     """How many positions this pass commits when the budget is spread evenly, remainder first."""
     total = (~frozen).sum(-1)
     return total // moment.budget + (moment.step < total % moment.budget)
+
+
+def require_probability(name: str, value: float) -> None:
+    """Refuse an option that is no probability."""
+    if not 0 <= value <= 1:
+        raise InputError(f"{name} is {value}: give a probability between 0 and 1")

@@ -3,13 +3,18 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from xpredflow.decoders.discrete import Discrete, Prediction, even_quota, open_positions, top_ranked
+from xpredflow.decoders.discrete import (
+    Discrete,
+    Prediction,
+    even_quota,
+    open_positions,
+    top_ranked,
+    uniform_draws,
+)
 from xpredflow.errors import unknown_name
-from xpredflow.randomness import numpy_generator
 from xpredflow.types import Canvas, Moment, Signals
 
 Ranking = Literal["low_confidence", "random", "margin", "entropy"]
@@ -30,11 +35,11 @@ class MaskPrediction(Discrete):
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
     ) -> Bool[Tensor, "B N"]:
-        rank = self._rank(prediction, signals, moment)
+        rank = self._rank(canvas, prediction, signals, moment)
         return top_ranked(rank, open_positions(canvas), even_quota(canvas.frozen, moment))
 
     def _rank(
-        self, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
     ) -> Float[Tensor, "B N"]:
         match self.remasking:
             case "margin":
@@ -42,8 +47,6 @@ class MaskPrediction(Discrete):
             case "entropy":
                 return -signals.entropy
             case "random":
-                n = signals.log_total.shape[1]
-                draws = [numpy_generator(moment, i).random(n) for i in range(len(moment.rows))]
-                return torch.stack([torch.from_numpy(d) for d in draws]).to(signals.log_total)
+                return uniform_draws(canvas, moment)
             case _:
                 return prediction.rank

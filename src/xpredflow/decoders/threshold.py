@@ -4,10 +4,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from xpredflow.decoders.discrete import Discrete, Prediction, open_positions, top_ranked
+from xpredflow.decoders.discrete import (
+    Discrete,
+    Prediction,
+    open_positions,
+    require_probability,
+    top_ranked,
+)
 from xpredflow.errors import InputError
 from xpredflow.types import Canvas, Moment, Signals
 
@@ -21,15 +27,20 @@ class Threshold(Discrete):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.threshold <= 1:
-            raise InputError(f"threshold is {self.threshold}: give a probability between 0 and 1")
+        require_probability("threshold", self.threshold)
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
     ) -> Bool[Tensor, "B N"]:
-        one = torch.ones_like(moment.step)
-        surest = top_ranked(prediction.rank, open_positions(canvas), one)
-        return surest | (prediction.rank >= self.threshold)
+        return sure_enough(prediction.rank, open_positions(canvas), self.threshold)
+
+
+def sure_enough(
+    rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"], threshold: float
+) -> Bool[Tensor, "B N"]:
+    """Open positions ranked at least `threshold`, and always the best one: decoding goes on."""
+    one = torch.ones_like(rank[:, 0], dtype=torch.long)
+    return top_ranked(rank, open_, one) | (open_ & (rank >= threshold))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from xpredflow.models.cache import CacheView
-from xpredflow.types import SpecialTokens
+from xpredflow.types import SpecialTokens, shadow
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def rotary(
 ) -> tuple[Float[Tensor, "B L 1 {dim}"], Float[Tensor, "B L 1 {dim}"]]:
     """cos and sin of the angles at these positions, in fp32 whatever the weights are."""
     powers = torch.arange(0, dim, 2, device=positions.device, dtype=torch.float32) / dim
-    angles = positions.clamp(min=0).float().unsqueeze(-1) * (1.0 / theta**powers)
+    angles = place(positions).clamp(min=0).float().unsqueeze(-1) * (1.0 / theta**powers)
     angles = torch.cat((angles, angles), dim=-1).unsqueeze(2)
     return angles.cos(), angles.sin()
 
@@ -96,20 +96,32 @@ def rotate(
     return torch.cat((turned.to(x.dtype), rest), dim=-1)
 
 
+def place(positions: Int[Tensor, "B L"]) -> Int[Tensor, "B L"]:
+    """Where inputs stand: a shadow stands where its position does; -1 is padding."""
+    return torch.where(positions < -1, shadow(positions), positions)
+
+
 def visible(
     queries: Int[Tensor, "B L"], keys: Int[Tensor, "B K"], block_size: int | None
 ) -> Bool[Tensor, "B L K"] | None:
     """Which query sees which key, both given by absolute position; -1 is padding.
 
     Nothing sees a padded key. With blocks, query i sees key j iff floor(j/b) <= floor(i/b).
+    A shadow sees other shadows and every key but the one at its own place; no other query sees it.
     """
     filled = keys >= 0
-    if block_size is None and bool(filled.all()):
+    shadowed = bool((queries < -1).any())
+    if block_size is None and not shadowed and bool(filled.all()):
         return None
     mask = filled.unsqueeze(1).expand(-1, queries.shape[1], -1)
+    if shadowed:
+        own = place(queries).unsqueeze(-1) == keys.unsqueeze(1)
+        beside = (mask & ~own) | (keys < -1).unsqueeze(1)
+        mask = torch.where((queries < -1).unsqueeze(-1), beside, mask)
     if block_size is not None:
-        padded = (queries < 0).unsqueeze(-1)
-        earlier = (keys // block_size).unsqueeze(1) <= (queries // block_size).unsqueeze(-1)
+        padded = (queries == -1).unsqueeze(-1)
+        blocks_of_keys = (place(keys) // block_size).unsqueeze(1)
+        earlier = blocks_of_keys <= (place(queries) // block_size).unsqueeze(-1)
         # A padded query sees every filled key: its output is never used but must be finite.
         mask = mask & (earlier | padded)
     return mask | ~mask.any(-1, keepdim=True)

@@ -55,22 +55,28 @@ class BlockCache:
         starts = torch.where(filled, positions, far).amin(1)
         ends = positions.amax(1) + 1
         # One transfer to the host for everything that Python must know.
-        facts = torch.stack((slots, starts, ends, filled.sum(1))).tolist()
+        facts = torch.stack((slots, starts, ends, filled.sum(1), (positions < -1).sum(1))).tolist()
         chosen = [int(slot) for slot in facts[0]]
-        self._check(chosen, *facts[1:])
+        self._check(chosen, *facts[1:4])
         for slot, end in zip(chosen, facts[2], strict=True):
             if 0 < end < self.lengths[slot]:  # a new row in a slot that was not released
                 self._shorten(slot, end)
             self.lengths[slot] = end or self.lengths[slot]
         longest = max(1, *facts[2])
         places = torch.arange(longest, device=positions.device).expand(len(chosen), -1)
+        # Beyond its own end a row has no keys, though a longer neighbour does.
+        keys = torch.where(places < ends.unsqueeze(1), places, -1)
+        has_shadows = any(facts[4])
+        if has_shadows:  # their keys are of this pass alone: they stand behind what is stored
+            keys = torch.cat((keys, positions.clamp(max=-1)), dim=1)
         return CacheView(
             cache=self,
             rows=slots.unsqueeze(1),
             columns=torch.where(filled, positions, self.length),
             run=_as_run(chosen),
-            # Beyond its own end a row has no keys, though a longer neighbour does.
-            key_positions=torch.where(places < ends.unsqueeze(1), places, -1),
+            stored=longest,
+            has_shadows=has_shadows,
+            key_positions=keys,
         )
 
     def _check(
@@ -96,12 +102,17 @@ class BlockCache:
 
 @dataclass(frozen=True)
 class CacheView:
-    """The part of a cache that one pass reads and writes; a key position of -1 is not visible."""
+    """The part of a cache that one pass reads and writes; a key position of -1 is not visible.
+
+    The first `stored` keys are the cache's; with shadows, those of the pass itself follow.
+    """
 
     cache: BlockCache
     rows: Int[Tensor, "B 1"]
     columns: Int[Tensor, "B L"]
     run: slice | None
+    stored: int
+    has_shadows: bool
     key_positions: Int[Tensor, "B K"]
 
     def update(
@@ -114,9 +125,10 @@ class CacheView:
 
     def _store(self, room: Tensor, new: Float[Tensor, "B L G D"]) -> Float[Tensor, "B K G D"]:
         room[self.rows, self.columns] = new
-        end = self.key_positions.shape[1]
+        end = self.stored
         # Slots that lie side by side are read in place; others are gathered into a copy.
-        return room[self.run, :end] if self.run else room[self.rows.squeeze(1), :end]
+        held = room[self.run, :end] if self.run else room[self.rows.squeeze(1), :end]
+        return torch.cat((held, new), dim=1) if self.has_shadows else held
 
 
 def _as_run(slots: list[int]) -> slice | None:

@@ -1,0 +1,67 @@
+"""Token editing as in LLaDA2.1 (inclusionAI): a placed token is overwritten by a surer one."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from xpredflow.decoders.discrete import (
+    commit,
+    committed_positions,
+    open_positions,
+    remember,
+    write,
+)
+from xpredflow.decoders.threshold import Threshold
+from xpredflow.errors import InputError
+from xpredflow.types import Canvas, Event, Moment, Signals, Space
+
+
+@dataclass(frozen=True)
+class Editing(Threshold):
+    """Threshold decoding that also overwrites a token where another has p > edit_threshold.
+
+    When nothing is open it goes on until a pass changes nothing, for max_post_steps at most
+    (LLaDA2.1, inclusionAI). With edit_threshold ≥ 1 it is threshold decoding.
+    """
+
+    name: ClassVar[str] = "editing"
+    threshold: float = 0.95
+    edit_threshold: float = 0.9
+    max_post_steps: int = 16  # passes after everything is filled
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.edit_threshold >= 0:
+            raise InputError(
+                f"edit_threshold is {self.edit_threshold}: give a probability (1 or more: no edits)"
+            )
+        if self.max_post_steps < 0:
+            raise InputError(f"max_post_steps is {self.max_post_steps}: give a number ≥ 0")
+
+    def step(
+        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+    ) -> tuple[Canvas, Event]:
+        draft = self.draft(canvas, signals, moment)
+        tokens, rank = draft.prediction
+        edited = committed_positions(canvas) & (tokens != canvas.tokens)
+        edited &= rank > self.edit_threshold
+        after_filling = ~open_positions(canvas).any(-1)
+        spent = canvas.memory.get("post_steps", torch.zeros_like(moment.step))
+        canvas = write(commit(canvas, draft, space), edited, tokens, space)
+        canvas = remember(
+            canvas,
+            post_steps=spent + after_filling,
+            changed=(draft.chosen | edited).any(-1),
+        )
+        return canvas, Event(signals, edited, draft.chosen)
+
+    def stop(self, canvas: Canvas) -> Bool[Tensor, " B"]:
+        """Everything is filled, and no further pass would or may change it."""
+        filled = super().stop(canvas)
+        if self.edit_threshold >= 1:
+            return filled
+        spent = canvas.memory["post_steps"] >= self.max_post_steps
+        return filled & (spent | ~canvas.memory["changed"])

@@ -1,0 +1,54 @@
+"""Parallel decoders that trust low entropy: dParallel's threshold and the EB-sampler's bound."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from xpredflow.decoders.discrete import Discrete, Prediction, open_positions, top_ranked
+from xpredflow.decoders.threshold import sure_enough
+from xpredflow.errors import InputError
+from xpredflow.types import Canvas, Moment, Signals
+
+
+@dataclass(frozen=True)
+class EntropyThreshold(Discrete):
+    """Commit every position with H ≤ threshold, and always the lowest (dParallel, 2509.26488)."""
+
+    name: ClassVar[str] = "entropy"
+    threshold: float = 0.5  # in nats; dParallel uses 0.45 on MBPP
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.threshold >= 0:
+            raise InputError(f"threshold is {self.threshold}: give an entropy ≥ 0 in nats")
+
+    def choose(
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+    ) -> Bool[Tensor, "B N"]:
+        return sure_enough(-signals.entropy, open_positions(canvas), -self.threshold)
+
+
+@dataclass(frozen=True)
+class EntropyBounded(Discrete):
+    """Commit the lowest entropies while ΣH − max H ≤ gamma (EB-sampler, 2505.24857)."""
+
+    name: ClassVar[str] = "eb"
+    gamma: float = 0.1  # in nats; what the committed tokens may depend on each other
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.gamma >= 0:
+            raise InputError(f"gamma is {self.gamma}: give an entropy ≥ 0 in nats")
+
+    def choose(
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+    ) -> Bool[Tensor, "B N"]:
+        open_ = open_positions(canvas)
+        rising = signals.entropy.masked_fill(~open_, torch.inf).sort(-1).values
+        # the last one of a sorted prefix is its maximum: what is bounded is the sum before it
+        before = rising.cumsum(-1).roll(1, -1)
+        before[:, 0] = 0
+        return top_ranked(-signals.entropy, open_, (before <= self.gamma).sum(-1))

@@ -1,0 +1,122 @@
+"""ReMDM (arXiv 2503.00307): ancestral sampling that masks committed tokens again at a rate σ."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple, get_args
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from xpredflow.decoders.discrete import (
+    Draft,
+    Prediction,
+    committed_positions,
+    recall,
+    uniform_draws,
+)
+from xpredflow.decoders.revising import Revising
+from xpredflow.errors import InputError, unknown_name
+from xpredflow.types import Canvas, Moment, Signals
+
+Strategy = Literal["cap", "rescale", "conf", "loop"]
+PUBLISHED_ETA = {"cap": 0.008, "rescale": 0.015, "loop": 0.02}
+
+
+class Span(NamedTuple):
+    """A pass goes from time t to s < t; α is the share that is unmasked by then."""
+
+    t: Float[Tensor, "B 1"]
+    alpha_t: Float[Tensor, "B 1"]
+    alpha_s: Float[Tensor, "B 1"]
+
+    @property
+    def sigma_max(self) -> Float[Tensor, "B 1"]:
+        """The largest σ that leaves the schedule as it is: min(1, (1 − α_s)/α_t)."""
+        return ((1 - self.alpha_s) / self.alpha_t.clamp(min=1e-9)).clamp(min=0, max=1)
+
+
+@dataclass(frozen=True)
+class ReMDM(Revising):
+    """Mask → token at (α_s − (1−σ)α_t)/(1−α_t), token → mask at σ (2503.00307).
+
+    The schedule takes the whole budget; tokens are drawn, as the sampler is ancestral.
+    """
+
+    name: ClassVar[str] = "remdm"
+    temperature: float = 1.0  # of the token draw; 0 is greedy
+    strategy: Strategy = "cap"  # how σ follows from eta and the schedule
+    eta: float | None = None  # none: 0.008 for cap, 0.015 for rescale, 0.02 for loop
+    t_on: float = 0.55  # loop: σ = eta for t in (t_off, t_on]
+    t_off: float = 0.05
+    alpha_on: float = 0.9  # loop: α in that interval
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.strategy not in get_args(Strategy):
+            raise unknown_name("strategy", str(self.strategy), get_args(Strategy))
+        if self.eta is not None and self.strategy == "conf":
+            raise InputError(f"eta is {self.eta} but strategy 'conf' has none: leave eta out")
+        if self.eta is not None and not 0 <= self.eta <= 1:
+            raise InputError(f"eta is {self.eta}: give a rate between 0 and 1")
+        if not 0 < self.t_off < self.t_on < 1:
+            raise InputError(
+                f"t_off is {self.t_off} and t_on is {self.t_on}: give 0 < t_off < t_on < 1"
+            )
+        if not 0 < self.alpha_on < 1:
+            raise InputError(f"alpha_on is {self.alpha_on}: give a share above 0 and below 1")
+
+    def choose(
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+    ) -> Bool[Tensor, "B N"]:
+        span = self.span(moment)
+        sigma = self.sigma(canvas, committed_positions(canvas), span)
+        rate = (span.alpha_s - (1 - sigma) * span.alpha_t) / (1 - span.alpha_t)
+        return uniform_draws(canvas, moment) < rate
+
+    def take_back(
+        self, canvas: Canvas, draft: Draft, signals: Signals, moment: Moment
+    ) -> Bool[Tensor, "B N"]:
+        placed = committed_positions(canvas) & ~draft.chosen
+        sigma = self.sigma(canvas, placed, self.span(moment))
+        # an open position used its draw to be committed: one number serves both questions
+        return placed & (uniform_draws(canvas, moment) < sigma)
+
+    def notes(self, canvas: Canvas, draft: Draft, moment: Moment) -> dict[str, Tensor]:
+        rank = draft.prediction.rank
+        return {
+            "commitment": torch.where(draft.chosen, rank, recall(canvas, "commitment")),
+            "over": moment.is_last,
+        }
+
+    def stop(self, canvas: Canvas) -> Bool[Tensor, " B"]:
+        """Filled at the end of the schedule; before it, only if nothing can be masked again."""
+        filled = super().stop(canvas)
+        return filled if self.eta == 0 else filled & canvas.memory["over"]
+
+    def span(self, moment: Moment) -> Span:
+        """Time runs from 1 to 0 in equal steps over the budget."""
+        t = (1 - moment.step / moment.budget).unsqueeze(-1)
+        s = (1 - (moment.step + 1) / moment.budget).unsqueeze(-1)
+        return Span(t, self.alpha(t), self.alpha(s))
+
+    def alpha(self, t: Float[Tensor, "B 1"]) -> Float[Tensor, "B 1"]:
+        """1 − t; in a loop up to alpha_on at t_on, level until t_off, then up to 1."""
+        if self.strategy != "loop":
+            return 1 - t
+        rising = self.alpha_on * (1 - t) / (1 - self.t_on)
+        closing = 1 - (1 - self.alpha_on) * t / self.t_off
+        level = torch.full_like(t, self.alpha_on)
+        return torch.where(t > self.t_on, rising, torch.where(t > self.t_off, level, closing))
+
+    def sigma(
+        self, canvas: Canvas, placed: Bool[Tensor, "B N"], span: Span
+    ) -> Float[Tensor, "B N"]:
+        """The rate at which each position is masked again."""
+        if self.strategy == "conf":  # surer commitments are masked less: softmax(−p)·σ_max
+            doubt = (-recall(canvas, "commitment")).masked_fill(~placed, -torch.inf)
+            return doubt.softmax(-1).masked_fill(~placed, 0.0) * span.sigma_max
+        eta = PUBLISHED_ETA[self.strategy] if self.eta is None else self.eta
+        rate = eta * span.sigma_max if self.strategy == "rescale" else span.sigma_max.clamp(max=eta)
+        if self.strategy == "loop":
+            rate = rate * ((span.t > self.t_off) & (span.t <= self.t_on))
+        return rate.expand_as(canvas.progress)

@@ -1,0 +1,72 @@
+"""ReMix (arXiv 2602.22868): open positions carry a mixture of tokens while it does not waver."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from xpredflow.decoders.discrete import open_positions, remember, require_probability
+from xpredflow.decoders.threshold import Threshold
+from xpredflow.errors import InputError
+from xpredflow.signals import log_probs, weighted
+from xpredflow.types import Canvas, Event, Moment, Signals, Space
+
+LEAST_SHARE, MOST_SHARE = 0.2, 0.9
+
+
+@dataclass(frozen=True)
+class ReMix(Threshold):
+    """Threshold decoding; open positions are (1−β)m + β·mixture, m if they waver (2602.22868)."""
+
+    name: ClassVar[str] = "remix"
+    beta: float = 0.5  # share of the mixture in the state; 0 is threshold decoding
+    js_threshold: float = 0.3  # a larger JS divergence to the last pass drops the mixture
+    k: int = 50  # at most so many tokens in the mixture
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_probability("beta", self.beta)
+        if not self.js_threshold >= 0:
+            raise InputError(f"js_threshold is {self.js_threshold}: give a divergence ≥ 0 in nats")
+        if self.k < 1:
+            raise InputError(f"k is {self.k}: give the number of mixed tokens, at least 1")
+
+    def step(
+        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+    ) -> tuple[Canvas, Event]:
+        canvas, event = super().step(canvas, signals, moment, space)
+        now = log_probs(signals).exp()
+        moved = divergence(now, canvas.memory.get("probs", now))
+        # a block's first pass has no history that could be steady
+        steady = (moved <= self.js_threshold) & (moment.step > 0).unsqueeze(-1)
+        share = (self.beta * steady).unsqueeze(-1)
+        soft = (1 - share) * space.mask + share * self.mixed(now, space)
+        retained = open_positions(canvas).unsqueeze(-1)
+        canvas = canvas.update(state=torch.where(retained, soft, canvas.state))
+        return remember(canvas, probs=now), event
+
+    def mixed(self, probs: Float[Tensor, "B N V"], space: Space) -> Float[Tensor, "B N E"]:
+        """Σ p·e over the likeliest tokens, the rest of the probability at m.
+
+        Tokens count until their sum exceeds clip(2·p_max, 0.2, 0.9); the first always does.
+        """
+        top, tokens = probs.topk(min(self.k, probs.shape[-1]), dim=-1)
+        bound = (2 * top[..., :1]).clamp(LEAST_SHARE, MOST_SHARE)
+        kept = top.cumsum(-1) <= bound
+        kept[..., 0] = True
+        weights = top * kept
+        return (
+            weighted(weights, tokens, space.table)
+            + (1 - weights.sum(-1, keepdim=True)) * space.mask
+        )
+
+
+def divergence(p: Float[Tensor, "B N V"], q: Float[Tensor, "B N V"]) -> Float[Tensor, "B N"]:
+    """Jensen-Shannon divergence in nats, from probabilities."""
+
+    def minus_entropy(x: Tensor) -> Tensor:
+        return torch.xlogy(x, x).sum(-1)
+
+    return (minus_entropy(p) + minus_entropy(q)) / 2 - minus_entropy((p + q) / 2)

@@ -1,0 +1,40 @@
+"""Discrete decoders that take tokens back: a committed position may be opened again."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from xpredflow.decoders.discrete import Discrete, Draft, commit, committed_positions, remember
+from xpredflow.types import Canvas, Event, Moment, Signals, Space
+
+
+@dataclass(frozen=True)
+class Revising(Discrete):
+    """Commits as any discrete decoder, then opens some positions again; not in the last pass."""
+
+    @abstractmethod
+    def take_back(
+        self, canvas: Canvas, draft: Draft, signals: Signals, moment: Moment
+    ) -> Bool[Tensor, "B N"]:
+        """Which committed positions to open again; the draft is on the canvas already."""
+
+    @abstractmethod
+    def notes(self, canvas: Canvas, draft: Draft, moment: Moment) -> dict[str, Tensor]:
+        """What later passes need to know of this one."""
+
+    def step(
+        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+    ) -> tuple[Canvas, Event]:
+        draft = self.draft(canvas, signals, moment)
+        canvas = commit(canvas, draft, space)
+        taken = committed_positions(canvas) & ~moment.is_last.unsqueeze(-1)
+        taken &= self.take_back(canvas, draft, signals, moment)
+        canvas = remember(canvas, **self.notes(canvas, draft, moment))
+        canvas = canvas.update(
+            state=torch.where(taken.unsqueeze(-1), space.mask, canvas.state),
+            progress=canvas.progress.masked_fill(taken, 0.0),
+        )
+        return canvas, Event(signals, taken, draft.chosen & ~taken)

@@ -1,0 +1,61 @@
+"""Saber (arXiv 2510.18165): the bar is the mean of past commitments; drops are taken back."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from xpredflow.decoders.discrete import (
+    Draft,
+    Prediction,
+    committed_positions,
+    open_positions,
+    recall,
+    top_ranked,
+)
+from xpredflow.decoders.revising import Revising
+from xpredflow.errors import InputError
+from xpredflow.types import Canvas, Moment, Signals
+
+
+@dataclass(frozen=True)
+class Saber(Revising):
+    """Commit c above the mean of past commitments, open the largest drops of c again (2510.18165).
+
+    Of k commitments max(n/2, ⌈k/8⌉) are opened again, but always fewer than k.
+    """
+
+    name: ClassVar[str] = "saber"
+    n: int = 2  # at least so many are committed per pass
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n < 1:
+            raise InputError(f"n is {self.n}: give a number of positions ≥ 1")
+
+    def choose(
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+    ) -> Bool[Tensor, "B N"]:
+        open_, past = open_positions(canvas), recall(canvas, "commitment")
+        count = (past > 0).sum(-1, keepdim=True)
+        bar = torch.where(count > 0, past.sum(-1, keepdim=True) / count.clamp(min=1), 1.0)
+        above = open_ & (prediction.rank > bar)
+        surest = top_ranked(prediction.rank, open_, torch.full_like(moment.step, self.n))
+        return torch.where(above.sum(-1, keepdim=True) < self.n, surest, above)
+
+    def take_back(
+        self, canvas: Canvas, draft: Draft, signals: Signals, moment: Moment
+    ) -> Bool[Tensor, "B N"]:
+        k = draft.chosen.sum(-1)
+        quota = ((k + 7) // 8).clamp(min=self.n // 2)
+        quota = torch.minimum(quota, k - 1)
+        drop = recall(canvas, "confidence") - draft.prediction.rank
+        fallen = top_ranked(drop, committed_positions(canvas), quota)
+        return fallen & open_positions(canvas).any(-1, keepdim=True)
+
+    def notes(self, canvas: Canvas, draft: Draft, moment: Moment) -> dict[str, Tensor]:
+        rank = draft.prediction.rank
+        past = recall(canvas, "commitment")
+        return {"confidence": rank, "commitment": torch.where(draft.chosen, rank, past)}
