@@ -195,7 +195,7 @@ def test_blocks_of_a_block_causal_model_follow_absolute_positions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "cap"), [(None, 10), (3, 3), ("1/4", 3), (Fraction(1, 2), 5), ("7", 7)]
+    ("steps", "cap"), [(None, 10), (3, 3), ("1/4", 3), (Fraction(1, 2), 5), ("7", 7), ("1/1", 10)]
 )
 def test_steps_are_a_number_or_a_fraction(steps, cap: int) -> None:
     assert resolve_steps(steps, 10) == cap

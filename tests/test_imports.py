@@ -20,6 +20,7 @@ LEVELS = [
     ["sandbox"],
     ["trace", "view", "evaluation"],
     ["training", "harness"],
+    ["experiments"],
     ["cli"],
 ]
 # flow.py mirrors the paper and must not depend on how anything else is built.

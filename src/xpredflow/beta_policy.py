@@ -92,7 +92,7 @@ class LearnedPolicy:
     def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment) -> Action:
         s = features(signals, progress, moment.rho)
         with torch.no_grad():
-            mu, kappa = self.network(s)
+            mu, kappa = self.network.to(s.device)(s)  # loaded on the CPU, used where the model is
         if self.temperature is None:
             return Action(expected_fraction(mu, kappa), features=s)
         kappa = kappa / self.temperature

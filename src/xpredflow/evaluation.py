@@ -203,7 +203,7 @@ def summarise(samples: list[Sample], job: Job) -> Summary:
         task=job.task,
         decoder=job.decoder,
         policy=job.options.get("policy"),
-        budget=str(job.options.get("steps", "1")),
+        budget=str(job.options.get("steps") or "1/1"),
         n=len(samples),
         accuracy=right / len(samples),
         low=low,

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -9,3 +10,11 @@ def write_atomically(path: Path, text: str) -> None:
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.write_text(text)
     os.replace(temporary, path)
+
+
+def save_figure(figure: Any, picture: Path) -> None:
+    """The same for a matplotlib Figure, in the format that the name says."""
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    temporary = picture.with_name(f"{picture.name}.tmp")
+    figure.savefig(temporary, dpi=150, format=picture.suffix[1:] or "png")
+    os.replace(temporary, picture)

@@ -78,6 +78,8 @@ def _text(value: Any) -> str | None:
 def _number(value: Any, choice: type) -> Any:
     if isinstance(value, bool):
         return _FAILED
+    if choice is int and isinstance(value, str) and "/" in value:
+        return _FAILED  # 1/1 of the length is not one pass
     try:
         exact = Fraction(value) if isinstance(value, str) else value
         number = choice(exact)

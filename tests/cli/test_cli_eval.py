@@ -38,6 +38,13 @@ def test_plain_rows_and_pass_at_k() -> None:
     assert "pass@2" in result.stdout
 
 
+def test_a_budget_of_one_over_one_is_the_full_one() -> None:
+    short = ["-t", "minimath", "-d", "mask", "-o", "gen_length=6", "--limit", "2", "--json"]
+    rows = [json.loads(call(*short, *more).stdout) for more in ([], ["-b", "1/1"], ["-b", "1"])]
+    assert [row["steps_max"] for row in rows] == [6, 6, 1]
+    assert [row["budget"] for row in rows] == ["1/1", "1/1", "1"]
+
+
 def test_samples_are_kept_and_reused(tmp_path: Path) -> None:
     arguments = ["-t", "minimath", "-d", "mask", "--out", str(tmp_path), "--json", *QUICK]
     first, second = call(*arguments), call(*arguments)

@@ -26,7 +26,8 @@ def test_values_and_output_undo_each_other(shape: str) -> None:
     back = read.repeat_interleave(heads // groups, 1).flatten(1) @ output.double().T
     span = values.double()
     assert torch.allclose(back, x @ span.T @ span, atol=1e-5)
-    assert torch.equal(model.trunk()[2].weight, model.embedding * HEAD_GAIN)
+    head = dict(model.trunk()[2].named_parameters())["weight"]
+    assert torch.equal(head, model.embedding * HEAD_GAIN)
     changed = {name for name in weights if not torch.equal(weights[name], before[name])}
     assert not any("mlp" in name or ("ff_" in name and "out" not in name) for name in changed)
     assert not any(name.endswith(("q_proj.weight", "k_proj.weight")) for name in changed)

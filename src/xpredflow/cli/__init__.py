@@ -11,12 +11,14 @@ from xpredflow import __version__
 from xpredflow.cli import (
     aligning,
     catalogue,
+    comparing,
     demo,
     evaluating,
     generating,
     harnessing,
     policies,
     pretraining,
+    reproducing,
     self_generating,
 )
 from xpredflow.errors import InputError
@@ -49,6 +51,8 @@ app.command("self-generate")(self_generating.self_generate)
 app.command()(aligning.align)
 app.command("train-policy")(policies.train_policy)
 app.add_typer(policies.policy, name="policy")
+app.command()(reproducing.reproduce)
+app.command()(comparing.compare)
 app.command()(catalogue.models)
 app.command()(catalogue.decoders)
 

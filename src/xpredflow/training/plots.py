@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from xpredflow.files import save_figure
 from xpredflow.training.runs import read_log
 
 
@@ -28,7 +29,7 @@ def plot_losses(log: Path, picture: Path) -> bool:
     twin.set(ylabel="masked tokens guessed right; problems solved", ylim=(0, 1))
     if probes:
         twin.legend(loc="center right")
-    _write(figure, picture)
+    save_figure(figure, picture)
     return True
 
 
@@ -45,7 +46,7 @@ def plot_alignment(log: Path, picture: Path) -> bool:
     left.set(xlabel="step", ylabel="MSE of softmax(Z)·W_e", yscale="log")
     _curves(right, lines, {"ce_masked": "aligned", "reference_ce_masked": "reference"})
     right.set(xlabel="step", ylabel="CE at masked positions", ylim=(0, None))
-    _write(figure, picture)
+    save_figure(figure, picture)
     return True
 
 
@@ -55,9 +56,3 @@ def _curves(axes: Any, lines: list[dict[str, Any]], names: dict[str, str]) -> No
         if known:
             axes.plot(*zip(*known, strict=True), label=label)
     axes.legend()
-
-
-def _write(figure: Any, picture: Path) -> None:
-    temporary = picture.with_suffix(".tmp.png")
-    figure.savefig(temporary, dpi=150)
-    temporary.replace(picture)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from xpredflow.beta_policy import BetaNetwork, LearnedPolicy
+from xpredflow.files import save_figure
 from xpredflow.training.imagined import imagine, moment_at
 from xpredflow.training.policy_log import BINS
 from xpredflow.training.runs import read_log
@@ -45,7 +46,7 @@ def plot_policy(network: BetaNetwork, picture: Path) -> bool:
         axes.set(title=f"ρ = {rho:g}", xlabel="confidence c")
     panels[0].set_ylabel("progress t")
     figure.colorbar(images[0], ax=panels, label="expected fraction a of the rest")
-    _write(figure, picture)
+    save_figure(figure, picture)
     return True
 
 
@@ -70,7 +71,7 @@ def plot_training(log: Path, picture: Path) -> bool:
         axes.legend()
     image = _action_map(actions, lines)
     figure.colorbar(image, ax=actions, label="mean fraction a drawn")
-    _write(figure, picture)
+    save_figure(figure, picture)
     return True
 
 
@@ -95,11 +96,3 @@ def _action_map(axes: Any, lines: list[dict[str, Any]]) -> Any:
     )
     axes.set(xlabel="update", ylabel=f"confidence c, {BINS} bins")
     return image
-
-
-def _write(figure: Any, picture: Path) -> None:
-    """Under a temporary name first, so that a picture is never half written."""
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    temporary = picture.with_name(f"{picture.name}.tmp")
-    figure.savefig(temporary, dpi=150, format=picture.suffix[1:] or "png")
-    temporary.replace(picture)

@@ -1,0 +1,29 @@
+"""One call of `compare`: every point measured, then a table, a picture and a number each."""
+
+import json
+
+import typer
+
+from xpredflow.cli.benching import Wishes, bench
+from xpredflow.experiments.compare import compared, comparison_notes, measure
+from xpredflow.experiments.report import record, write
+from xpredflow.experiments.specs import contenders, shares
+from xpredflow.models import embedded
+
+NAME = "compare"
+
+
+def run(decoders: str, budgets: str, model: str | None, wishes: Wishes) -> None:
+    """Everything that can be wrong is looked at before a model is loaded."""
+    wanted = contenders(decoders, shares(budgets))
+    plan, source = wishes.plan(), model or embedded.DEFAULT
+    plan.check([variant.trial for contender in wanted for variant in contender.variants])
+    with bench(wishes, plan) as stand:
+        points = measure(stand, source, wanted)
+        report = compared(points, source, comparison_notes(stand))
+    text = write(report, NAME, wishes.out, wishes.command)
+    if wishes.json:
+        typer.echo(json.dumps(record(report, NAME, wishes.command)))
+    else:
+        typer.echo(text)
+    typer.echo(f"written to {wishes.out}", err=True)

@@ -1,0 +1,47 @@
+"""One call of `reproduce`: every table made, written and printed as soon as it is there."""
+
+import json
+from dataclasses import replace
+
+import typer
+
+from xpredflow.cli.benching import Wishes, bench
+from xpredflow.experiments.bench import Trial
+from xpredflow.experiments.inputs import Inputs
+from xpredflow.experiments.report import Report, record, write
+from xpredflow.experiments.tables import ALL, choose, write_index
+from xpredflow.tasks import Generated
+
+DECODERS = ("flow", "mask", "soft")  # what the tables decode with
+VARIED = ("steps", "policy", "policy_temperature", "temperature")  # what their rows differ in
+
+
+def run(names: list[str], inputs: Inputs, wishes: Wishes) -> None:
+    """Everything that can be wrong is looked at before a model is loaded."""
+    plan = wishes.plan()
+    answering = all(isinstance(task, Generated) for task in plan.tasks)
+    inputs = replace(inputs, tasks_answer=answering)
+    chosen = choose(names, inputs)
+    inputs.check()
+    plan.check([Trial(decoder) for decoder in DECODERS], VARIED)
+    made: dict[str, Report] = {}
+    decodes = any(table.decodes for table in chosen.tables)
+    with bench(wishes, plan, decodes) as stand:
+        for table in chosen.tables:
+            typer.echo(f"{table.name}: {table.title}", err=True)
+            report = table.make(stand, inputs)
+            text = write(report, table.name, wishes.out, wishes.command)
+            made[table.name] = report
+            _print(report, table.name, text, wishes)
+    for name, why in chosen.left_out.items():
+        typer.echo(f"left out: {name} {why}", err=True)
+    if ALL in names:
+        write_index(made, chosen.left_out, wishes.out, wishes.command)
+    typer.echo(f"written to {wishes.out}", err=True)
+
+
+def _print(report: Report, name: str, text: str, wishes: Wishes) -> None:
+    if wishes.json:
+        typer.echo(json.dumps(record(report, name, wishes.command)))
+    else:
+        typer.echo(text)

@@ -1,0 +1,144 @@
+"""Every table's claims on made-up results: both outcomes, with the figures in the sentence."""
+
+import pytest
+from made_up import found
+
+from xpredflow.experiments import (
+    ablations,
+    alignment_losses,
+    anchor,
+    clean_consistency,
+    main_table,
+    passk,
+    policies,
+    softmask,
+    topk,
+)
+from xpredflow.experiments.claims import fewer_passes, more_accurate
+from xpredflow.training.consistency import Consistency
+
+
+def outcomes(claims, results) -> list[bool]:
+    return [claim.judge("here", results).holds for claim in claims]
+
+
+def test_a_claim_speaks_in_one_sentence_with_its_figures() -> None:
+    claim = more_accurate("flow", "mask", "the flow solves more", "the flow does not solve more")
+    apart = claim.judge("tiny, minimath", {"flow": found(90), "mask": found(20)})
+    assert apart == ("tiny, minimath", True, "the flow solves more (90.0% against 20.0%)")
+    near = claim.judge("tiny, minimath", {"flow": found(50), "mask": found(52)})
+    expected = "the flow does not solve more (50.0% against 52.0%; the intervals overlap)"
+    assert near.sentence == expected
+    assert not near.holds
+    assert not claim.judge("", {"flow": found(50), "mask": found(50)}).holds
+
+
+def test_fewer_passes() -> None:
+    claim = fewer_passes("a", "b", "fewer", "not fewer")
+    assert claim.judge("", {"a": found(1, steps=7), "b": found(1, steps=8)}).sentence == (
+        "fewer (7.0 against 8.0 passes)"
+    )
+    assert not claim.judge("", {"a": found(1, steps=8), "b": found(1, steps=8)}).holds
+
+
+def test_main() -> None:
+    papers = {
+        "full": found(46, steps=96),
+        "quarter": found(34, steps=24),
+        "flow": found(45, steps=14),
+        "matched": found(12, steps=14),
+    }
+    assert outcomes(main_table.CLAIMS, papers) == [True, True, True, True]
+    slow = {**papers, "flow": found(30, steps=24), "matched": found(34, steps=24)}
+    assert outcomes(main_table.CLAIMS, slow) == [False, False, False, False]
+    lead = main_table.CLAIMS[3].judge("", papers).sentence
+    assert lead.endswith("(+33.0% against +11.0%)")
+
+
+def test_softmask() -> None:
+    papers = {"full": found(45), "mask": found(23), "soft": found(29), "flow": found(38)}
+    assert outcomes(softmask.CLAIMS, papers) == [True, True]
+    assert outcomes(softmask.CLAIMS, {**papers, "soft": found(40)}) == [True, False]
+    assert outcomes(softmask.CLAIMS, {**papers, "soft": found(20)}) == [False, True]
+
+
+def test_ablations() -> None:
+    papers = {
+        "full": found(45),
+        "commitment": found(41),
+        "reediting": found(27),
+        "alignment": found(17),
+    }
+    assert outcomes(ablations.CLAIMS, papers) == [True] * 4
+    changed = {**papers, "alignment": found(45)}
+    assert outcomes(ablations.CLAIMS, changed) == [True, True, False, False]
+
+
+def test_policy() -> None:
+    papers = {
+        "small": found(0, steps=64),
+        "large": found(29, steps=60),
+        "confidence": found(25, steps=20),
+        "learned": found(33, steps=35),
+    }
+    assert outcomes(policies.CLAIMS, papers) == [True] * 4
+    assert outcomes(policies.CLAIMS, {**papers, "learned": found(29, steps=61)})[:2] == [False] * 2
+    hasty = {**papers, "learned": found(33, steps=10), "small": found(0, steps=50)}
+    assert outcomes(policies.CLAIMS, hasty) == [True, True, False, False]
+
+
+def test_topk() -> None:
+    steps = (35.1, 37.2, 38.1, 38.6, 38.6)
+    papers = {
+        key: found(right, steps=s)
+        for key, right, s in zip(topk.KEYS, (33, 30, 30, 29, 29), steps, strict=True)
+    }
+    assert topk.KEYS == ("1", "2", "4", "8", "None")
+    assert outcomes(topk.CLAIMS, papers) == [True, True]
+    assert outcomes(topk.CLAIMS, {**papers, "4": found(34, steps=36)}) == [False, False]
+    same = {key: found(30, steps=24) for key in topk.KEYS}
+    assert outcomes(topk.CLAIMS, same) == [True, False]
+
+
+def test_passk() -> None:
+    def drawn(one: float, ten: float):
+        return found(int(one * 100), pass_at={1: one, 2: one, 5: ten, 10: ten})
+
+    papers = {
+        "expected": found(34),
+        "sampled 1": drawn(0.33, 0.5),
+        "sampled 8": drawn(0.21, 0.51),
+        "greedy full": found(41),
+        "hot full": drawn(0.01, 0.03),
+    }
+    assert outcomes(passk.CLAIMS, papers) == [True] * 5
+    assert passk.pass_at(papers["expected"], 10) == 0.34
+    assert passk.cell(papers["sampled 1"]) == "33.0 / 33.0 / 50.0 / 50.0, 10.0 passes"
+    equal = dict.fromkeys(papers, drawn(0.3, 0.3))
+    assert outcomes(passk.CLAIMS, equal) == [False] * 5
+
+
+def test_the_papers_anchor_figures_agree_with_its_claims() -> None:
+    assert outcomes(anchor.CLAIMS, anchor.PAPER) == [True] * 4
+    flat = {name: [0.9, 0.9, 0.9, 0.9, 0.9] for name in anchor.ENDPOINTS}
+    assert outcomes(anchor.CLAIMS, anchor.Recovery(5, flat, flat)) == [False] * 4
+
+
+def test_consistency() -> None:
+    before, after = Consistency(0.965, 0.24, None, None), Consistency(0.99, 0.02, None, None)
+    assert outcomes(clean_consistency.CLAIMS, {"before": before, "after": after}) == [True, True]
+    worse = {"before": Consistency(0.8, 0.1, None, None), "after": before}
+    assert outcomes(clean_consistency.CLAIMS, worse) == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("last", "ce", "expected"), [(0.01, 0.51, [True, True]), (0.3, 0.6, [False, False])]
+)
+def test_alignment(last: float, ce: float, expected: list[bool]) -> None:
+    results: alignment_losses.Ends = {
+        "mse_masked": (1.0, 1.0),
+        "mse_unmasked": (1.0, last),
+        "ce_masked": (0.5, ce),
+        "reference_ce_masked": (0.5, 0.5),
+    }
+    assert outcomes(alignment_losses.CLAIMS, results) == expected

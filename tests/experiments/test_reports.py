@@ -1,0 +1,158 @@
+"""What is written: Markdown, JSON, the index; tables arranged from made-up results."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_up import found
+
+from xpredflow import InputError
+from xpredflow.experiments import alignment_losses, anchor, clean_consistency, main_table
+from xpredflow.experiments.claims import Outcome
+from xpredflow.experiments.decoding import Layout, accuracy_and_passes, arranged
+from xpredflow.experiments.inputs import Inputs, Pair
+from xpredflow.experiments.report import NO_PICTURE, Report, grid, markdown, write
+from xpredflow.experiments.tables import TABLES, choose, write_index
+from xpredflow.training.consistency import Consistency
+
+REPORT = Report(
+    title="A table",
+    header=["", "tiny"],
+    rows=[["a|b", "1.0"]],
+    data={"rows": [1]},
+    outcomes=[Outcome("tiny", True, "up (2)"), Outcome("tiny", False, "not down (1)")],
+    notes=["A note."],
+)
+PAGE = r"""# A table
+
+Made with `xpredflow reproduce x`.
+
+|      | tiny |
+|------|------|
+| a\|b | 1.0  |
+
+- A note.
+
+## The paper's claims on our models
+
+- tiny. Holds: up (2).
+- tiny. **Does not hold**: not down (1).
+"""
+
+
+def test_a_page_is_exactly_this() -> None:
+    assert markdown(REPORT, "xpredflow reproduce x") == PAGE
+    assert "![A table](x.png)" in markdown(REPORT, "c", "x.png")
+    assert f"- {NO_PICTURE}" in markdown(REPORT, "c", "")
+    assert grid(["wide", "b"], [["1", "2"]]) == "| wide | b   |\n|------|-----|\n| 1    | 2   |"
+
+
+def test_files_of_a_report(tmp_path: Path) -> None:
+    def draw(picture: Path) -> bool:
+        picture.write_text("picture")
+        return True
+
+    text = write(replace(REPORT, draw=draw), "x", tmp_path / "new", "command")
+    assert {f.name for f in (tmp_path / "new").iterdir()} == {"x.md", "x.json", "x.png"}
+    assert (tmp_path / "new/x.md").read_text() == text
+    written = json.loads((tmp_path / "new/x.json").read_text())
+    assert (written["table"], written["command"], written["rows"]) == ("x", "command", [1])
+    assert written["claims"][1] == {"where": "tiny", "holds": False, "sentence": "not down (1)"}
+
+
+def test_the_main_table_quotes_both_of_the_papers_figures() -> None:
+    methods = main_table.methods(Inputs(policy="p"))
+    column = {method.key: found(45, steps=14.25) for method in methods}
+    layout = Layout("Main", methods, main_table.CLAIMS, accuracy_and_passes, ("Last.",))
+    report = arranged(layout, {"tiny, minicode": column, "tiny, minimath": column}, ["First."])
+    assert report.header[:3] == ["", "tiny, minicode", "tiny, minimath"]
+    assert report.header[3] == "paper: LLaDA-8B-Instruct, HumanEval"
+    [flow] = [row for row in report.rows if row[0].startswith("x-prediction flow")]
+    assert flow[1] == "45.0 [35.6, 54.8], 14.2 passes"
+    assert flow[3] == "45.12, 73/128 steps (appendix: table 72.9, text 81.9)"
+    assert flow[4] == "33.00 (appendix: 32.60), 35/64 steps"
+    assert [row[6] for row in report.rows][-1] == "–"
+    assert report.notes == ["First.", "Last."]
+    assert len(report.outcomes) == 8
+    assert report.data["rows"][2]["ours"]["tiny, minimath"]["accuracy"] == 0.45
+
+
+def test_the_anchor_and_consistency_tables_stand_beside_the_papers() -> None:
+    report = anchor.arranged({"tiny, minimath": anchor.PAPER})
+    assert len(report.rows) == 2 * 6
+    assert report.rows[0][1:5] == ["accuracy", "mask", "0.964", "0.967"]
+    assert report.rows[-1][0] == "paper: LLaDA-8B, MBPP (n = 2347)"
+    assert report.rows[-1][1:3] == ["cross-entropy", "token"]
+    assert report.rows[-1][3:] == ["0.232", "0.222", "0.203", "1.598", "6.067"]
+    both = {"before": Consistency(0.9, 0.3, None, None), "after": Consistency(1.0, 0.1, 0.8, 0.2)}
+    rows = clean_consistency.arranged({"tiny, minimath": both}).rows
+    assert rows[0] == ["tiny, minimath", "before", "90.0", "30.0", "–", "–"]
+    assert rows[1] == ["tiny, minimath", "after", "100.0", "10.0", "80.0", "20.0"]
+    assert rows[2][2:] == ["96.5", "24", "–", "–"]
+    assert rows[3][2:] == ["–"] * 4
+
+
+def test_alignment_curves_are_read_at_both_ends() -> None:
+    lines = [
+        {
+            "step": step,
+            "mse_masked": 1.0,
+            "mse_unmasked": 20.0 - step,
+            "ce_masked": 0.5,
+            "reference_ce_masked": None,
+        }
+        for step in range(20)
+    ]
+    assert alignment_losses.ends(lines)["mse_unmasked"] == (19.5, 1.5)
+    report = alignment_losses.arranged("runs/a", lines)
+    assert report.rows[1][1:3] == ["19.5", "1.5"]
+    assert report.rows[3][1:3] == ["–", "–"]
+    assert [outcome.holds for outcome in report.outcomes] == [True]  # the other has no reference
+
+
+def test_all_leaves_out_what_lacks_an_input() -> None:
+    chosen = choose(["all"], Inputs(policy="p"))
+    assert [table.name for table in chosen.tables] == ["anchor"]
+    assert set(chosen.left_out) == set(TABLES) - {"anchor"}
+    assert chosen.left_out["main"].startswith("needs --aligned MODEL")
+    assert chosen.left_out["alignment"].startswith("needs --align-run DIR")
+    everything = Inputs((), ("a",), "p", "s", Path("r"))
+    assert choose(["all"], everything) == ([*TABLES.values()], {})
+    assert choose(["topk", "main", "topk"], everything).tables == [TABLES["topk"], TABLES["main"]]
+
+
+def test_a_named_table_insists_on_its_inputs() -> None:
+    with pytest.raises(InputError, match=r"table 'main' needs --policy FILE"):
+        choose(["main"], Inputs(aligned=("a",)))
+    with pytest.raises(InputError, match=r"table 'softmask' needs --softmask DIR"):
+        choose(["softmask"], Inputs(aligned=("a",), policy="p"))
+    with pytest.raises(InputError, match=r"table 'anchor' needs --answers FILE"):
+        choose(["anchor"], Inputs(tasks_answer=False))
+    assert choose(["anchor"], Inputs(answers=Path("a"), tasks_answer=False)).left_out == {}
+    with pytest.raises(InputError, match="did you mean 'policy'"):
+        choose(["polcy"], Inputs())
+
+
+def test_models_and_aligned_ones_are_paired_in_order() -> None:
+    assert Inputs().pairs() == [Pair("tiny", None)]
+    assert Inputs(aligned=("a", "b")).pairs() == [Pair("tiny", "a"), Pair("tiny-moe", "b")]
+    assert Inputs(("m",), ("a",)).pairs() == [Pair("m", "a")]
+    with pytest.raises(InputError, match="--aligned was given 1 times for 2 models"):
+        Inputs(("m", "n"), ("a",)).pairs()
+
+
+def test_what_can_be_no_model_is_refused_before_anything_is_decoded(tmp_path: Path) -> None:
+    Inputs(("tiny", str(tmp_path)), ("owner/name", "tiny-moe")).check()
+    for source in ("tinny", "runs/aligned/modle", "./none", str(tmp_path / "none")):
+        with pytest.raises(InputError, match=f"--aligned '{source}': expected tiny or tiny-moe"):
+            Inputs(aligned=(source,)).check()
+
+
+def test_the_index(tmp_path: Path) -> None:
+    write_index({"x": REPORT}, {"main": "needs --policy FILE"}, tmp_path, "command")
+    assert (tmp_path / "README.md").read_text() == (
+        "# Results\n\nMade with `command`.\n\n- [A table](x.md): 1 of 2 claims hold\n\n"
+        "## Left out\n\n"
+        "- Main table: accuracy in % and average passes (`main`) needs --policy FILE.\n"
+    )
