@@ -20,6 +20,7 @@ from xpredflow.cli import (
     pretraining,
     reproducing,
     self_generating,
+    soft_masking,
 )
 from xpredflow.errors import InputError
 
@@ -49,6 +50,7 @@ app.command("lm-eval", context_settings=harnessing.SETTINGS)(harnessing.lm_eval)
 app.command()(pretraining.pretrain)
 app.command("self-generate")(self_generating.self_generate)
 app.command()(aligning.align)
+app.command("train-softmask")(soft_masking.train_softmask)
 app.command("train-policy")(policies.train_policy)
 app.add_typer(policies.policy, name="policy")
 app.command()(reproducing.reproduce)

@@ -43,12 +43,7 @@ def run(request: Request) -> None:
     answers = read_answers(request.answers)
     share = join_processes()
     source = {"source": embedded.DEFAULT, **request.source, **_own_device(request.source, share)}
-    origin = {
-        "model": str(source["source"]),
-        "answers": str(request.answers),
-        "answers_sha256": hashlib.sha256(request.answers.read_bytes()).hexdigest(),
-    }
-    start = Start(_loader(source, share), answers, origin)
+    start = Start(loader(source, share), answers, origin_of(source, request.answers))
     training = Alignment(start, config, request.out, request.resume, share)
     speak = typer.echo if share.rank == 0 else lambda *_, **__: None
     speak(f"before: {_described(training.before)}")
@@ -66,6 +61,15 @@ def run(request: Request) -> None:
     leave_processes()
 
 
+def origin_of(source: dict[str, Any], answers: Path) -> dict[str, str]:
+    """What a run starts from; it is resumed with the same model and answers only."""
+    return {
+        "model": str(source["source"]),
+        "answers": str(answers),
+        "answers_sha256": hashlib.sha256(answers.read_bytes()).hexdigest(),
+    }
+
+
 def _own_device(source: dict[str, Any], share: Share) -> dict[str, str]:
     """Each process of a machine takes the accelerator of its number there."""
     kind = str(source.get("device", "cpu"))
@@ -76,7 +80,7 @@ def _own_device(source: dict[str, Any], share: Share) -> dict[str, str]:
     return {"device": f"{kind}:{number}"}
 
 
-def _loader(source: dict[str, Any], share: Share) -> Callable[[], MaskedDiffusionModel]:
+def loader(source: dict[str, Any], share: Share) -> Callable[[], MaskedDiffusionModel]:
     """Loads the model again and again; what there is to note is said once."""
     quiet = share.rank > 0
 

@@ -46,5 +46,15 @@ class SoftMasking(MaskPrediction):
         return canvas.update(state=torch.where(retained, soft, canvas.state)), event
 
     def softness(self, entropy: Float[Tensor, "B N"]) -> Float[Tensor, "B N"]:
-        """λ = ω_s · σ(ω_a(−H − ω_b)): the surer the prediction, the less mask is left."""
-        return self.omega_s * torch.sigmoid(self.omega_a * (-entropy - self.omega_b))
+        """The share of the hint in each open position."""
+        return softness(entropy, self.omega_s, self.omega_a, self.omega_b)
+
+
+def softness(
+    entropy: Float[Tensor, "B N"],
+    omega_s: float | Float[Tensor, ""],
+    omega_a: float | Float[Tensor, ""],
+    omega_b: float | Float[Tensor, ""],
+) -> Float[Tensor, "B N"]:
+    """λ = ω_s · σ(ω_a(−H − ω_b)): the surer the prediction, the less mask is left."""
+    return omega_s * torch.sigmoid(omega_a * (-entropy - omega_b))

@@ -54,12 +54,16 @@ class Corruption:
 
 
 def corrupt(
-    batch: TextBatch, block_size: int | None, eos: int, generator: torch.Generator
+    batch: TextBatch,
+    block_size: int | None,
+    eos: int,
+    generator: torch.Generator,
+    span: tuple[float, float] = (0.0, 1.0),
 ) -> Corruption:
     """Mask candidates with probability σ: the response, or one block of it if it is block-causal.
 
-    σ is stratified over the batch. A row in which nothing was drawn gets one masked position, or
-    it would teach nothing.
+    σ ~ U(span) is stratified over the batch. A row in which nothing was drawn gets one masked
+    position, or it would teach nothing.
     """
     rows = len(batch.ids)
     if block_size is None:
@@ -68,7 +72,8 @@ def corrupt(
     else:
         ids, positions, candidates = _one_block(batch, block_size, eos, generator)
     sigma = (torch.arange(rows) + torch.rand(rows, generator=generator)) / rows
-    sigma = sigma[torch.randperm(rows, generator=generator)]
+    low, high = span
+    sigma = low + (high - low) * sigma[torch.randperm(rows, generator=generator)]
     draws = torch.rand(candidates.shape, generator=generator).masked_fill(~candidates, 2.0)
     masked = draws < sigma.unsqueeze(-1)
     lowest = torch.zeros_like(masked).scatter(-1, draws.argmin(-1, keepdim=True), True)

@@ -8,11 +8,16 @@ from xpredflow.models import MaskedDiffusionModel
 from xpredflow.training.corruption import Corruption
 
 
+def masked_inputs(model: MaskedDiffusionModel, noisy: Corruption) -> Float[Tensor, "B L E"]:
+    """What the model reads: the text's embeddings, the mask's where it is masked."""
+    return F.embedding(noisy.shown(model.special.mask), model.embedding)
+
+
 def masked_cross_entropy(
-    model: MaskedDiffusionModel, noisy: Corruption
+    model: MaskedDiffusionModel, noisy: Corruption, inputs: Float[Tensor, "B L E"] | None = None
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Eq. 1 per candidate position, and the share of masked tokens that were guessed right."""
-    inputs = F.embedding(noisy.shown(model.special.mask), model.embedding)
+    inputs = masked_inputs(model, noisy) if inputs is None else inputs
     logits = model.logits(inputs, noisy.positions, noisy.wanted)
     masked, target = noisy.masked[:, noisy.first :], noisy.ids[:, noisy.first :]
     logits, target = logits[masked].float(), target[masked]
