@@ -1,13 +1,12 @@
 import io
 
 import pytest
+from byte_tokenizer import byte_tokenizer
 from rich.console import Console
 from rich.text import Text
 from toy import EOS, EOT, ToyModel
 
 from xpredflow import engine
-from xpredflow.models.embedded import assets
-from xpredflow.models.tokenizer import load_tokenizer
 from xpredflow.prompts import Encoded
 from xpredflow.rows import make_row
 from xpredflow.types import Frame
@@ -159,7 +158,7 @@ class Long(ToyModel):
 
 @pytest.fixture(scope="module")
 def text():
-    return TokenText(load_tokenizer(assets("tiny")))
+    return TokenText(byte_tokenizer())
 
 
 def test_split_characters_stay_whole(text):
@@ -172,7 +171,7 @@ def test_split_characters_stay_whole(text):
 
 def test_unsettled_line_breaks_do_not_break_the_line():
     class Bytes(ToyModel):
-        tokenizer = load_tokenizer(assets("tiny"))
+        tokenizer = byte_tokenizer()
 
     view = view_of(length=2, model=Bytes())
     view.take(frame([10, 10], [0.2, 1.0]))

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 import torch
+from byte_tokenizer import byte_tokenizer
 from toy import WIDTH, ToyModel
 from typer.testing import CliRunner
 
 from xpredflow.cli import app
 from xpredflow.models import embedded
-from xpredflow.models.tokenizer import load_tokenizer
 from xpredflow.types import SpecialTokens
 
 torch.set_num_threads(1)
 
 
 class ByteToy(ToyModel):
-    """The toy model with the embedded model's tokenizer, so that it reads and writes text."""
+    """The toy model with a tokenizer of bytes, so that it reads and writes text."""
 
     name = "byte-toy"
     special = SpecialTokens(mask=258, eos=257, eot=261)
@@ -34,7 +34,7 @@ class ByteToy(ToyModel):
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Any:
-    return load_tokenizer(embedded.assets("tiny"))
+    return byte_tokenizer()
 
 
 @pytest.fixture

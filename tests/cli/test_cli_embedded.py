@@ -11,6 +11,7 @@ from xpredflow.cli import app
 from xpredflow.errors import InputError
 from xpredflow.models import embedded, save
 from xpredflow.models.embedded import UntrainedModelWarning, embedded_names, load, load_embedded
+from xpredflow.models.tokenizer import load_tokenizer
 
 FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
@@ -81,25 +82,29 @@ def test_bad_names_and_options(shelf: Path, source, options, message):
         load(source, **options)
 
 
-def test_config_and_tokenizer_agree(tokenizer):
-    config = json.loads((embedded.assets("tiny") / "config.json").read_text())
-    assert config["vocab_size"] == config["embedding_size"] == len(tokenizer)
+@pytest.fixture(params=embedded_names())
+def shipped(request: pytest.FixtureRequest) -> Path:
+    return embedded.assets(request.param)
+
+
+def test_config_and_tokenizer_agree(shipped: Path):
+    config, tokenizer = json.loads((shipped / "config.json").read_text()), load_tokenizer(shipped)
+    assert config["vocab_size"] == config.get("embedding_size", len(tokenizer)) == len(tokenizer)
     assert config["mask_token_id"] == tokenizer.convert_tokens_to_ids("<|mdm_mask|>")
     assert config["eos_token_id"] == config["pad_token_id"] == tokenizer.eos_token_id
 
 
 @pytest.mark.parametrize("text", ["2024 + 1", "naïve €5 🙂\n\ttab", "".join(map(chr, range(256)))])
-def test_every_text_survives_the_tokenizer(tokenizer, text):
+def test_every_text_survives_the_tokenizer(shipped: Path, text: str):
+    tokenizer = load_tokenizer(shipped)
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     assert tokenizer.decode(ids) == text
 
 
-def test_chat_template(tokenizer):
-    talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": " Hi "}]
-    text = tokenizer.apply_chat_template(talk, add_generation_prompt=True, tokenize=False)
-    assert text == (
-        "<|startoftext|><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
-        "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
-        "<|start_header_id|>assistant<|end_header_id|>\n\n"
+def test_chat_template(shipped: Path):
+    talk = [{"role": "user", "content": "Hi"}]
+    text = load_tokenizer(shipped).apply_chat_template(
+        talk, add_generation_prompt=True, tokenize=False
     )
-    assert not tokenizer.apply_chat_template(talk, tokenize=False).endswith("assistant\n\n")
+    assert text.startswith("<|startoftext|>")
+    assert text.count("Hi") == text.count("<|eot_id|>") == 1
