@@ -233,3 +233,17 @@ def test_the_command_trains_and_resumes(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, ["pretrain", str(tmp_path / "x"), "-o", "bach=2"])
     assert wrong.exit_code == 2
     assert "did you mean 'batch'" in wrong.stderr
+
+
+def test_tasks_may_change_on_the_way(tmp_path: Path) -> None:
+    later = replace(SMALL, later_tasks="minimath,minimath", later_from=16)
+    training = Pretraining(later, tmp_path / "run")
+    plain = Pretraining(SMALL, tmp_path / "plain")
+    for step in (0, 16):
+        training.step = plain.step = step
+        ours, theirs = ([b.ids.tolist() for b in run._batches()] for run in (training, plain))
+        assert (ours == theirs) == (step == 0)
+    text = training.mixture.tokenizer.decode(training._batches()[0].ids[0].tolist())
+    assert "####" in text
+    with pytest.raises(InputError, match="minimat"):
+        PretrainConfig(later_tasks="minimat")

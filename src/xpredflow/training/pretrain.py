@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -34,7 +34,9 @@ class PretrainConfig:
     """Everything that decides the result of a pretraining run."""
 
     shape: str = "tiny"
-    tasks: str = "minicode,minimath"
+    tasks: str = "minicode,minimath"  # in turn; a name may stand there more than once
+    later_tasks: str = ""  # instead of them from step `later_from` on: what is learned last
+    later_from: int = 0
     steps: int = 20_000
     batch: int = 64
     lr: float = 4e-3
@@ -53,12 +55,16 @@ class PretrainConfig:
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
             raise InputError(f"shape is {self.shape!r}: choose one of {', '.join(SHAPES)}")
-        for name in self.tasks.split(","):
+        for name in [*self.tasks.split(","), *filter(None, self.later_tasks.split(","))]:
             if name not in TASKS:
                 raise InputError(f"task {name!r} cannot be trained on: choose from {list(TASKS)}")
         for name in ("steps", "batch", "vocabulary", "warmup"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
+
+    def tasks_at(self, step: int) -> str:
+        """What examples are drawn from at a step."""
+        return self.later_tasks if self.later_tasks and step >= self.later_from else self.tasks
 
     def rate(self, step: int) -> float:
         """Warm up, stay, then fall linearly to zero: most is learned while the rate falls."""
@@ -92,10 +98,10 @@ class Pretraining:
         """`run` judges programs in the probes; without it, tasks that need it are left out."""
         self.config, self.directory, self.save_every = config, directory, save_every
         self.judge = run
-        # the rate is constant until it falls, so a run may be lengthened before it does
-        self.run = Run(
-            directory, asdict(config), resume, may_change=("steps", "decay_share", "probe_every")
-        )
+        # the rate is constant until it falls, so a run may be lengthened before it does; so with
+        # the tasks that come later
+        later = ("steps", "decay_share", "probe_every", "later_tasks", "later_from")
+        self.run = Run(directory, asdict(config), resume, may_change=later)
         tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
         tokenizer = prepare_tokenizer(config, directory, tasks)
         self.mixture = _mixture(config, tokenizer, tasks)
@@ -114,8 +120,7 @@ class Pretraining:
         losses: list[float] = []
         rights: list[float] = []
         while self.step < self.config.steps:
-            number = self.step // BATCHES_PER_CHUNK
-            for batch in chunk(self.mixture, number, self.config.batch, self.config.full_share):
+            for batch in self._batches():
                 loss, right = self._train_on(batch)
                 losses.append(loss)
                 rights.append(right)
@@ -126,6 +131,13 @@ class Pretraining:
                     losses, rights = [], []
             if self.step % self.save_every == 0 or self.step >= self.config.steps:
                 self.run.save_state(self._state())
+
+    def _batches(self) -> list[TextBatch]:
+        """The chunk of batches that begins at this step."""
+        names = self.config.tasks_at(self.step).split(",")
+        mixture = replace(self.mixture, tasks=tuple(TASKS[name]() for name in names))
+        number = self.step // BATCHES_PER_CHUNK
+        return chunk(mixture, number, self.config.batch, self.config.full_share)
 
     def _report(self, losses: list[float], rights: list[float], pace: float) -> Progress:
         every = self.config.probe_every
