@@ -70,7 +70,7 @@ def _show(stage: Stage, task: Task, problem: Problem) -> None:
     stage.console.print(Text(f"{task.name}: {problem.prompt}", style="bold"))
     flow = _answer(stage, task, problem, "flow", stage.flow)
     mask = _answer(stage, task, problem, "mask", {"steps": flow.done.steps})
-    table = Table(expand=False)
+    table = Table(expand=False, show_lines=True)
     for title, graded in (("flow", flow), ("mask prediction", mask)):
         table.add_column(f"{title}, {graded.done.steps} passes")
     table.add_row(*(Text(visible(g.done.text)) for g in (flow, mask)))
