@@ -5,30 +5,18 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli.completion import model_names
+from xpredflow.cli import shared_options as shared
 from xpredflow.cli.named import given, merged
 
 
 def align(
-    out: Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")],
+    out: shared.RunDirectory,
     answers: Annotated[
         Path, typer.Option(help="The model's own answers, as self-generate writes them.")
     ],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="An embedded model, a checkpoint's directory or a hub id.",
-            autocompletion=model_names,
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
-    ] = False,
-    steps: Annotated[
-        str | None, typer.Option("--steps", "-n", metavar="N", help="Updates in all.")
-    ] = None,
+    model: shared.Model = None,
+    resume: shared.Resume = False,
+    steps: shared.Updates = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,10 +27,8 @@ def align(
             " lora_targets=q_proj,v_proj, checkpointing=on, reference_every=10, dtype=bfloat16.",
         ),
     ] = None,
-    device: Annotated[str | None, typer.Option(help="Such as cpu or cuda.")] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; default: one per core.", min=1)
-    ] = None,
+    device: shared.Device = None,
+    threads: shared.Threads = None,
 ) -> None:
     """Align a model for x-prediction flow on answers that it generated itself.
 

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli import bench_options as shared
+from xpredflow.cli import shared_options as shared
 from xpredflow.cli.as_typed import command
-from xpredflow.cli.completion import model_names
 from xpredflow.cli.named import given, merged
 
 
@@ -33,15 +32,7 @@ def compare(
             " a list of values.",
         ),
     ] = "1/16,1/8,1/4,1/2,1",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="An embedded model, a checkpoint's directory or a hub id.",
-            autocompletion=model_names,
-        ),
-    ] = None,
+    model: shared.Model = None,
     tasks: shared.Tasks = "minicode,minimath",
     limit: shared.Limit = 100,
     split: shared.Split = "validation",

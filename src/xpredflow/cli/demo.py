@@ -4,27 +4,16 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli.completion import model_names, policy_names
+from xpredflow.cli import shared_options as shared
 from xpredflow.cli.named import given
 
 
 def demo(
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="An embedded model, a checkpoint's directory or a hub id.",
-            autocompletion=model_names,
-        ),
-    ] = None,
+    model: shared.Model = None,
     tasks: Annotated[
         str, typer.Option("--tasks", "-t", help="Separated by commas: minicode, minimath.")
     ] = "minicode,minimath",
-    policy: Annotated[
-        str | None,
-        typer.Option(help="The flow's step-size policy.", autocompletion=policy_names),
-    ] = None,
+    policy: shared.Policy = None,
     number: Annotated[
         int, typer.Option("--number", "-n", help="Which validation problem, 0 to 499.", min=0)
     ] = 7,

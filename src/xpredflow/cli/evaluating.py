@@ -5,36 +5,15 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli.completion import decoder_names, model_names, policy_names
+from xpredflow.cli import shared_options as shared
 from xpredflow.cli.named import given, merged
 
 
 def evaluate(
-    tasks: Annotated[
-        str,
-        typer.Option(
-            "--tasks",
-            "-t",
-            help="Separated by commas: minicode, minimath, humaneval, mbpp, gsm8k.",
-        ),
-    ] = "minicode,minimath",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="An embedded model, a checkpoint's directory or a hub id.",
-            autocompletion=model_names,
-        ),
-    ] = None,
-    decoder: Annotated[
-        str | None,
-        typer.Option("--decoder", "-d", help="A decoder.", autocompletion=decoder_names),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(help="The flow's step-size policy.", autocompletion=policy_names),
-    ] = None,
+    tasks: shared.Tasks = "minicode,minimath",
+    model: shared.Model = None,
+    decoder: shared.Decoder = None,
+    policy: shared.Policy = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -44,10 +23,8 @@ def evaluate(
             help="Cap on forward passes: a number, or a fraction of the response's length.",
         ),
     ] = None,
-    split: Annotated[
-        str, typer.Option(help="validation while you choose, test once at the end.")
-    ] = "test",
-    limit: Annotated[int, typer.Option(help="Problems of each task.", min=1)] = 500,
+    split: shared.Split = "test",
+    limit: shared.Limit = 500,
     samples: Annotated[
         int, typer.Option(help="Answers per problem; with several, pass@k is given too.", min=1)
     ] = 1,
@@ -63,26 +40,11 @@ def evaluate(
         typer.Option(help="Directory for one JSON line per sample; an evaluation goes on there."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per row.")] = False,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    device: Annotated[str | None, typer.Option(help="Such as cpu or cuda.")] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TASK=PATH",
-            help="File or hub id of a published task; default: its original hub dataset.",
-        ),
-    ] = None,
-    template: Annotated[
-        str | None,
-        typer.Option(help="Prompt template of published tasks: llada-instruct, llada-base, ..."),
-    ] = None,
-    unsafe: Annotated[
-        bool,
-        typer.Option(
-            "--unsafe-code-execution",
-            help="Run generated programs with your own rights where no sandbox is to be had.",
-        ),
-    ] = False,
+    dtype: shared.Dtype = None,
+    device: shared.Device = None,
+    data: shared.Data = None,
+    template: shared.Template = None,
+    unsafe: shared.Unsafe = False,
 ) -> None:
     """Measure accuracy and forward passes on graded tasks.
 

@@ -5,23 +5,15 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli.completion import model_names
+from xpredflow.cli import shared_options as shared
 from xpredflow.cli.named import given, merged
 
 policy = typer.Typer(no_args_is_help=True, help="Look at a learned step-size policy.")
 
 
 def train_policy(
-    out: Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="An embedded model, a checkpoint's directory or a hub id.",
-            autocompletion=model_names,
-        ),
-    ] = None,
+    out: shared.RunDirectory,
+    model: shared.Model = None,
     task: Annotated[
         str, typer.Option("--task", "-t", help="A task with a training split.")
     ] = "minicode",
@@ -29,9 +21,7 @@ def train_policy(
         Path | None,
         typer.Option(help="Prompts are the solved ones in this file of self-generate."),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
-    ] = False,
+    resume: shared.Resume = False,
     updates: Annotated[
         str | None,
         typer.Option("--updates", "-n", metavar="N", help="In all; may be raised on --resume."),
@@ -48,18 +38,10 @@ def train_policy(
     data: Annotated[
         str | None, typer.Option(help="File or hub id of a published task's problems.")
     ] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    device: Annotated[str | None, typer.Option(help="Such as cpu or cuda.")] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; default: one per core.", min=1)
-    ] = None,
-    unsafe: Annotated[
-        bool,
-        typer.Option(
-            "--unsafe-code-execution",
-            help="Run generated programs with your own rights where no sandbox is to be had.",
-        ),
-    ] = False,
+    dtype: shared.Dtype = None,
+    device: shared.Device = None,
+    threads: shared.Threads = None,
+    unsafe: shared.Unsafe = False,
 ) -> None:
     """Train the flow's step-size policy with GRPO; the model's weights never change.
 

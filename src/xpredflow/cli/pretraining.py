@@ -1,18 +1,16 @@
 """`xpredflow pretrain`: train a small model on the generated tasks."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from xpredflow.cli import shared_options as shared
 from xpredflow.cli.named import given, merged
 
 
 def pretrain(
-    out: Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")],
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
-    ] = False,
+    out: shared.RunDirectory,
+    resume: shared.Resume = False,
     shape: Annotated[
         str | None, typer.Option(help="tiny (LLaDA layout) or tiny-moe (LLaDA2 layout).")
     ] = None,
@@ -34,9 +32,7 @@ def pretrain(
             help="Any other setting of the run, such as batch=32, lr=2e-3, tasks=minimath, seed=1.",
         ),
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; default: one per core.", min=1)
-    ] = None,
+    threads: shared.Threads = None,
 ) -> None:
     """Pretrain a masked diffusion model on minicode and minimath.
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli import bench_options as shared
+from xpredflow.cli import shared_options as shared
 from xpredflow.cli.as_typed import command
 from xpredflow.cli.completion import model_names
 from xpredflow.cli.named import given, merged

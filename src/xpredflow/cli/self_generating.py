@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli.completion import decoder_names, model_names
+from xpredflow.cli import shared_options as shared
 from xpredflow.cli.named import given, merged
 
 
@@ -18,15 +18,7 @@ def self_generate(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The .jsonl file to write, one answer per line.")],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="An embedded model, a checkpoint's directory or a hub id.",
-            autocompletion=model_names,
-        ),
-    ] = None,
+    model: shared.Model = None,
     count: Annotated[
         int | None, typer.Option("--count", "-n", metavar="N", help="Prompts to answer.")
     ] = None,
@@ -37,10 +29,7 @@ def self_generate(
         str | None,
         typer.Option(help="all, or solved: only answers that the task's grader accepts."),
     ] = None,
-    decoder: Annotated[
-        str | None,
-        typer.Option("--decoder", "-d", help="A decoder.", autocompletion=decoder_names),
-    ] = None,
+    decoder: shared.Decoder = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,15 +39,9 @@ def self_generate(
             help="Any option of the engine or the decoder, such as gen_length=512, steps=1/2.",
         ),
     ] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    device: Annotated[str | None, typer.Option(help="Such as cpu or cuda.")] = None,
-    unsafe: Annotated[
-        bool,
-        typer.Option(
-            "--unsafe-code-execution",
-            help="Run generated programs with your own rights where no sandbox is to be had.",
-        ),
-    ] = False,
+    dtype: shared.Dtype = None,
+    device: shared.Device = None,
+    unsafe: shared.Unsafe = False,
 ) -> None:
     """Answer many prompts with the model itself, at full budget unless told otherwise.
 

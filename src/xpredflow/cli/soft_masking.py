@@ -5,30 +5,18 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli.completion import model_names
+from xpredflow.cli import shared_options as shared
 from xpredflow.cli.named import given, merged
 
 
 def train_softmask(
-    out: Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")],
+    out: shared.RunDirectory,
     answers: Annotated[
         Path, typer.Option(help="Answers to learn from, as self-generate writes them.")
     ],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="An embedded model, a checkpoint's directory or a hub id.",
-            autocompletion=model_names,
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
-    ] = False,
-    steps: Annotated[
-        str | None, typer.Option("--steps", "-n", metavar="N", help="Updates in all.")
-    ] = None,
+    model: shared.Model = None,
+    resume: shared.Resume = False,
+    steps: shared.Updates = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,10 +26,8 @@ def train_softmask(
             help="Any other setting, such as lr=1e-4, omega_lr=0.02, k=1, batch=16, seed=1.",
         ),
     ] = None,
-    device: Annotated[str | None, typer.Option(help="Such as cpu or cuda.")] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; default: one per core.", min=1)
-    ] = None,
+    device: shared.Device = None,
+    threads: shared.Threads = None,
 ) -> None:
     """Fine-tune a model for soft masking (SM, arXiv 2510.17206): weights and the three ω.
 

@@ -1,8 +1,33 @@
-"""Options that `reproduce` and `compare` share, each declared once."""
+"""Options that several commands have, each declared once."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from xpredflow.cli.completion import decoder_names, model_names, policy_names
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="An embedded model, a checkpoint's directory or a hub id.",
+        autocompletion=model_names,
+    ),
+]
+Decoder = Annotated[
+    str | None, typer.Option("--decoder", "-d", help="A decoder.", autocompletion=decoder_names)
+]
+Policy = Annotated[
+    str | None, typer.Option(help="The flow's step-size policy.", autocompletion=policy_names)
+]
+RunDirectory = Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
+]
+Updates = Annotated[str | None, typer.Option("--steps", "-n", metavar="N", help="Updates in all.")]
+Threads = Annotated[int | None, typer.Option(help="CPU threads; default: one per core.", min=1)]
 
 Tasks = Annotated[
     str,
