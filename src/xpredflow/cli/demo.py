@@ -19,7 +19,7 @@ def demo(
     ] = 7,
     more: Annotated[
         int, typer.Option(help="Further problems for the comparison at the end.", min=0)
-    ] = 20,
+    ] = 6,
 ) -> None:
     """Watch a request being answered: flow, then mask prediction with the same number of passes.
 
