@@ -15,7 +15,7 @@ def test_both_decoders_take_the_same_passes_and_are_graded(run: Callable[..., An
     assert flow == mask
     assert result.stdout.count("wrong:") == 2
     assert "2 further problems" in result.stdout
-    assert "0 in 96.0" in result.stdout
+    assert "0 in 64.0" in result.stdout
 
 
 def test_programs_are_run_in_the_sandbox(run: Callable[..., Any]) -> None:

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from xpredflow.tasks.minimath import MiniMath
-from xpredflow.tasks.minimath_story import parse
+from xpredflow.tasks.minimath_story import LARGEST_SUM, parse
 from xpredflow.tasks.minimath_working import STYLES, work
 from xpredflow.tasks.splits import Problem
 
@@ -26,7 +26,7 @@ def test_answers_are_right_line_by_line():
             a, b, result = int(a), int(b), int(result)
             value = {"+": a + b, "-": a - b, "*": a * b, "/": a / b}[sign]
             assert value == result, (problem.prompt, text)
-            assert 0 < result <= 160
+            assert 0 < result <= LARGEST_SUM
         assert int(equations[-1][3]) == problem.meta["answer"]
 
 

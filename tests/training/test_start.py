@@ -5,7 +5,7 @@ import torch
 
 from xpredflow.models import build
 from xpredflow.training.shapes import SHAPES
-from xpredflow.training.start import HEAD_GAIN, start_copying
+from xpredflow.training.start import LOGIT, start_copying
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -27,7 +27,7 @@ def test_values_and_output_undo_each_other(shape: str) -> None:
     span = values.double()
     assert torch.allclose(back, x @ span.T @ span, atol=1e-5)
     head = dict(model.trunk()[2].named_parameters())["weight"]
-    assert torch.equal(head, model.embedding * HEAD_GAIN)
+    assert torch.equal(head, model.embedding * (LOGIT / model.embedding.shape[1]))
     changed = {name for name in weights if not torch.equal(weights[name], before[name])}
     assert not any("mlp" in name or ("ff_" in name and "out" not in name) for name in changed)
     assert not any(name.endswith(("q_proj.weight", "k_proj.weight")) for name in changed)

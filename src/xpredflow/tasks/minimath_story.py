@@ -1,14 +1,16 @@
 """The meaning of a minimath problem: who has how many, what happens, what is asked."""
 
 from dataclasses import dataclass
+from itertools import product
 from random import Random
 
 PEOPLE = ("Tom", "Ann", "Sam", "Eva", "Ben", "Mia", "Leo", "Zoe")
 ITEMS = ("apples", "books", "cards", "coins", "pens", "shells", "stamps", "toys")
 QUESTIONS = ("together", "difference")
-LARGEST = 120  # of one holder's amounts: longer carries are not learned at this size
-LARGEST_SUM = 160  # of two holders
-LARGEST_QUOTIENT = 20
+STARTS, AMOUNTS = (3, 30), (2, 9)
+LARGEST = 50  # of one holder's amounts: sums beyond it took tiny far longer to learn
+LARGEST_SUM = 60  # of two holders
+LARGEST_FACTOR = 5  # of the groups that are gained or lost
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def draw(rng: Random, level: int) -> Story | None:
 
 
 def _holder(rng: Random, name: str, lines: int) -> Holder | None:
-    start = value = rng.randint(5, 60)
+    start = value = rng.randint(*STARTS)
     events: list[Event] = []
     while lines:
         event = _event(rng, value, lines)
@@ -140,22 +142,27 @@ def _holder(rng: Random, name: str, lines: int) -> Holder | None:
 def _event(rng: Random, value: int, lines: int) -> Event:
     """An event that takes at most so many equations; exact division only."""
     sort = rng.randrange(6)
-    if sort == 0 and value <= 50:
+    if sort == 0 and value <= LARGEST // 3:
         return Event("*", rng.choice((2, 3)))
     if sort == 1:
-        parts = [n for n in (2, 3, 4, 5) if value % n == 0 and value // n <= LARGEST_QUOTIENT]
+        parts = [n for n in (2, 3, 4, 5) if value % n == 0]
         if parts:
             return Event("/", rng.choice(parts))
     sign = rng.choice("+-")
     if sort in (2, 3) and lines >= 2:
-        return Event(sign, rng.randint(2, 9), rng.randint(2, 9))
-    return Event(sign, rng.randint(2, 30))
+        return Event(sign, rng.randint(2, LARGEST_FACTOR), rng.randint(2, LARGEST_FACTOR))
+    return Event(sign, rng.randint(*AMOUNTS))
 
 
 def count_problems() -> int:
-    """A lower bound: one holder, a start of 35 to 60, two gains or losses of 2 to 17 each."""
-    starts, amounts, signs = range(35, 61), range(2, 18), 2
-    # The running amount stays within 1 and LARGEST whatever the two events are.
-    assert min(starts) - 2 * max(amounts) >= 1
-    assert max(starts) + 2 * max(amounts) <= LARGEST
-    return len(PEOPLE) * len(ITEMS) * len(starts) * (len(amounts) * signs) ** 2
+    """A lower bound: one holder, three gains or losses that keep the amount in range."""
+    amounts = range(AMOUNTS[0], AMOUNTS[1] + 1)
+    changes = [*amounts, *(-amount for amount in amounts)]
+    ways = {start: 1 for start in range(STARTS[0], STARTS[1] + 1)}  # to have so many
+    for _ in range(3):
+        after: dict[int, int] = {}
+        for (value, count), change in product(ways.items(), changes):
+            if 1 <= value + change <= LARGEST:
+                after[value + change] = after.get(value + change, 0) + count
+        ways = after
+    return len(PEOPLE) * len(ITEMS) * sum(ways.values())

@@ -89,9 +89,9 @@ def letters(story: Story, equations: list[Equation], rng: Random) -> list[str]:
         about = equation.about
         if about >= 0 and about not in met:
             met.add(about)
-            lines.append(f"{names[about]} = {story.holders[about].start}")
+            lines.append(f"{names[about]}={story.holders[about].start}")
         name = next(products) if about == PRODUCT else names[about]
-        lines.append(f"{name} = {equation.left} = {equation.right}")
+        lines.append(f"{name}={equation.left}={equation.right}")
     return lines
 
 
@@ -104,7 +104,7 @@ def people(story: Story, equations: list[Equation], rng: Random) -> list[str]:
 
 def units(story: Story, equations: list[Equation], rng: Random) -> list[str]:
     """The thing counted after each amount."""
-    return [f"{eq.left} = {eq.right} {story.item}" for eq in equations]
+    return [f"{eq.left}={eq.right} {story.item}" for eq in equations]
 
 
 def sentence(story: Story, equations: list[Equation], rng: Random) -> list[str]:

@@ -12,7 +12,7 @@ from xpredflow.errors import InputError, unknown_name
 SPLITS = ("train", "validation", "test")
 LEVELS = (1, 2, 3)
 HELD_OUT = 500  # problems in the validation split, and in the test split
-RESPONSE_LENGTH = 96  # tokens an answer may take, the end-of-text token included
+RESPONSE_LENGTH = 64  # tokens an answer may take, the end-of-text token included
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from xpredflow.errors import InputError
 from xpredflow.tasks.splits import Generated
 
 BATCHES_PER_CHUNK = 16  # this many are drawn at once and sorted by length
+TRIES = 8  # to draw an answer that fits the response; hardly one in 100,000 does not
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,17 @@ class Mixture:
         """Prompt and answer ids; the answer without its EOS."""
         task = self.tasks[number % len(self.tasks)]
         problem = task.problem("train", number)
-        answer = task.answer(problem, Random(f"{self.seed}/{number}"))
+        rng = Random(f"{self.seed}/{number}")
         start, turn, _ = self.special
         prompt_ids = [start, *self.tokenizer.encode(problem.prompt).ids, turn]
-        answer_ids = self.tokenizer.encode(answer).ids
-        if len(answer_ids) >= self.response_length:
-            raise InputError(
-                f"answer {number} of {task.name} has {len(answer_ids)} tokens, but only"
-                f" {self.response_length - 1} fit beside EOS: raise vocabulary"
-            )
-        return prompt_ids, answer_ids
+        for _ in range(TRIES):
+            answer_ids = self.tokenizer.encode(task.answer(problem, rng)).ids
+            if len(answer_ids) < self.response_length:
+                return prompt_ids, answer_ids
+        raise InputError(
+            f"no answer of {TRIES} to problem {number} of {task.name} fits {self.response_length}"
+            " tokens with EOS: raise vocabulary"
+        )
 
 
 @dataclass(frozen=True)

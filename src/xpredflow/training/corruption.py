@@ -9,19 +9,22 @@ from torch import Tensor
 from xpredflow.training.batches import TextBatch
 
 FLOOR = 0.1  # the weight 1/σ is mostly noise for σ near 0, so it is bounded by 1/FLOOR
+REACH = 16  # positions after a cut that can be told from what stands before it
 
 
 @dataclass(frozen=True)
 class Corruption:
     """The clean text, which positions are masked, and what each row's loss is weighted with.
 
-    `positions` are -1 where the row is not read at all; `candidates` could have been masked.
+    `positions` are -1 where the row is not read at all; `candidates` could have been masked;
+    `asked` are the masked ones that the loss counts.
     """
 
     ids: Int[Tensor, "B L"]
     positions: Int[Tensor, "B L"]
     candidates: Bool[Tensor, "B L"]
     masked: Bool[Tensor, "B L"]
+    asked: Bool[Tensor, "B L"]
     weight: Float[Tensor, " B"]
 
     def shown(self, mask: int) -> Int[Tensor, "B L"]:
@@ -44,7 +47,7 @@ class Corruption:
         end = int((self.positions[chosen] >= 0).any(0).nonzero()[-1]) + 1
         tables = {
             name: getattr(self, name)[chosen, :end]
-            for name in ("ids", "positions", "candidates", "masked")
+            for name in ("ids", "positions", "candidates", "masked", "asked")
         }
         return Corruption(**tables, weight=self.weight[chosen])
 
@@ -59,11 +62,12 @@ def corrupt(
     eos: int,
     generator: torch.Generator,
     span: tuple[float, float] = (0.0, 1.0),
+    cut_share: float = 0.0,
 ) -> Corruption:
     """Mask candidates with probability σ: the response, or one block of it if it is block-causal.
 
     σ ~ U(span) is stratified over the batch. A row in which nothing was drawn gets one masked
-    position, or it would teach nothing.
+    position, or it would teach nothing. `cut_share` of the rows are cut off instead, see `_cut`.
     """
     rows = len(batch.ids)
     if block_size is None:
@@ -78,14 +82,39 @@ def corrupt(
     masked = draws < sigma.unsqueeze(-1)
     lowest = torch.zeros_like(masked).scatter(-1, draws.argmin(-1, keepdim=True), True)
     masked |= lowest & ~masked.any(-1, keepdim=True)
-    return Corruption(ids, positions, candidates, masked, 1 / sigma.clamp(min=FLOOR))
+    asked = masked
+    if cut_share:
+        chosen = torch.rand(rows, generator=generator) < cut_share
+        rest = _cut(ids, candidates, eos, generator)
+        near = rest & (rest.cumsum(-1) <= REACH)
+        masked = torch.where(chosen.unsqueeze(-1), rest, masked)
+        asked = torch.where(chosen.unsqueeze(-1), near, asked)
+        sigma = torch.where(chosen, near.sum(-1) / candidates.sum(-1), sigma)
+    weight = 1 / sigma.clamp(min=FLOOR)
+    return Corruption(ids, positions, candidates, masked, asked, weight)
+
+
+def _cut(
+    ids: Int[Tensor, "B L"], candidates: Bool[Tensor, "B L"], eos: int, generator: torch.Generator
+) -> Bool[Tensor, "B L"]:
+    """All candidates from a random place in the text on, its first EOS included.
+
+    Independent masks rarely hide a result together with all its later copies, so that a model
+    learns to copy it and never to compute it. Here nothing later is left to copy from.
+    """
+    number = candidates.cumsum(-1)  # of a candidate within its row, from 1
+    text = candidates & ((ids == eos) & candidates).cumsum(-1).le(1)
+    share = torch.rand(len(ids), 1, generator=generator)
+    first = 1 + (share * text.sum(-1, keepdim=True)).long()
+    return candidates & (number >= first)
 
 
 def uncorrupted(batch: TextBatch, block_size: int | None) -> Corruption:
     """The whole text with nothing masked; a block-causal model reads its last block to the end."""
     positions = _positions(batch.response, block_size or 1)
     nothing = torch.zeros_like(batch.response)
-    return Corruption(batch.ids, positions, batch.response, nothing, torch.ones(len(batch.ids)))
+    weight = torch.ones(len(batch.ids))
+    return Corruption(batch.ids, positions, batch.response, nothing, nothing, weight)
 
 
 def _positions(response: Bool[Tensor, "B L"], size: int = 1) -> Int[Tensor, "B L"]:

@@ -19,9 +19,9 @@ def masked_cross_entropy(
     """Eq. 1 per candidate position, and the share of masked tokens that were guessed right."""
     inputs = masked_inputs(model, noisy) if inputs is None else inputs
     logits = model.logits(inputs, noisy.positions, noisy.wanted)
-    masked, target = noisy.masked[:, noisy.first :], noisy.ids[:, noisy.first :]
-    logits, target = logits[masked].float(), target[masked]
+    asked, target = noisy.asked[:, noisy.first :], noisy.ids[:, noisy.first :]
+    logits, target = logits[asked].float(), target[asked]
     loss = F.cross_entropy(logits, target, reduction="none")
-    weight = noisy.weight.unsqueeze(-1).expand_as(masked)[masked]
+    weight = noisy.weight.unsqueeze(-1).expand_as(asked)[asked]
     right = (logits.detach().argmax(-1) == target).float().mean()
     return (loss * weight).sum() / noisy.candidates.sum(), right

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -35,8 +35,7 @@ class PretrainConfig:
 
     shape: str = "tiny"
     tasks: str = "minicode,minimath"  # in turn; a name may stand there more than once
-    later_tasks: str = ""  # instead of them from step `later_from` on: what is learned last
-    later_from: int = 0
+    cut_share: float = 0.5  # rows masked from a random place on instead of here and there
     steps: int = 20_000
     batch: int = 64
     lr: float = 4e-3
@@ -55,16 +54,14 @@ class PretrainConfig:
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
             raise InputError(f"shape is {self.shape!r}: choose one of {', '.join(SHAPES)}")
-        for name in [*self.tasks.split(","), *filter(None, self.later_tasks.split(","))]:
+        for name in self.tasks.split(","):
             if name not in TASKS:
                 raise InputError(f"task {name!r} cannot be trained on: choose from {list(TASKS)}")
+        if not 0 <= self.cut_share <= 1:
+            raise InputError(f"cut_share is {self.cut_share}: give a share from 0 to 1")
         for name in ("steps", "batch", "vocabulary", "warmup"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
-
-    def tasks_at(self, step: int) -> str:
-        """What examples are drawn from at a step."""
-        return self.later_tasks if self.later_tasks and step >= self.later_from else self.tasks
 
     def rate(self, step: int) -> float:
         """Warm up, stay, then fall linearly to zero: most is learned while the rate falls."""
@@ -98,9 +95,8 @@ class Pretraining:
         """`run` judges programs in the probes; without it, tasks that need it are left out."""
         self.config, self.directory, self.save_every = config, directory, save_every
         self.judge = run
-        # the rate is constant until it falls, so a run may be lengthened before it does; so with
-        # the tasks that come later
-        later = ("steps", "decay_share", "probe_every", "later_tasks", "later_from")
+        # the rate is constant until it falls, so a run may be lengthened before it does
+        later = ("steps", "decay_share", "probe_every")
         self.run = Run(directory, asdict(config), resume, may_change=later)
         tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
         tokenizer = prepare_tokenizer(config, directory, tasks)
@@ -134,10 +130,8 @@ class Pretraining:
 
     def _batches(self) -> list[TextBatch]:
         """The chunk of batches that begins at this step."""
-        names = self.config.tasks_at(self.step).split(",")
-        mixture = replace(self.mixture, tasks=tuple(TASKS[name]() for name in names))
         number = self.step // BATCHES_PER_CHUNK
-        return chunk(mixture, number, self.config.batch, self.config.full_share)
+        return chunk(self.mixture, number, self.config.batch, self.config.full_share)
 
     def _report(self, losses: list[float], rights: list[float], pace: float) -> Progress:
         every = self.config.probe_every
@@ -157,7 +151,13 @@ class Pretraining:
     def _train_on(self, batch: TextBatch) -> tuple[float, float]:
         config = self.config
         draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
-        noisy = corrupt(batch, self.model.block_size, self.model.special.eos, draw)
+        noisy = corrupt(
+            batch,
+            self.model.block_size,
+            self.model.special.eos,
+            draw,
+            cut_share=config.cut_share,
+        )
         loss, right = masked_cross_entropy(self.model, noisy)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from xpredflow.models import MaskedDiffusionModel
 
 STREAM = 5  # apart from the draws of the other weights, which the same seed decides
-HEAD_GAIN = 0.016  # a token that stands alone in the stream gets a logit of about 3
+LOGIT = 3.0  # of a token that stands alone in the stream
 
 
 @torch.no_grad()
@@ -25,7 +25,7 @@ def start_copying(model: MaskedDiffusionModel, seed: int) -> None:
     assert isinstance(head, nn.Linear)
     table = torch.randn(model.embedding.shape, generator=draw)
     model.embedding.copy_(table)
-    head.weight.copy_(table * HEAD_GAIN)
+    head.weight.copy_(table * (LOGIT / table.shape[1]))
     for layer in layers:
         values, output = _attention(layer, model.shape.kv_heads * model.shape.head_dim)
         width = values.shape[1]

@@ -50,7 +50,7 @@ def chained(p: Pipeline, rng: Random) -> list[str]:
     for step, name in zip(p.steps, names, strict=True):
         lines.append(f"{name} = {_comprehension([step], v, source)}")
         source = name
-    return [*lines, "return " + p.result.code.format(xs=source, v=v)]
+    return [*lines, "return " + p.result.code.format(xs=source)]
 
 
 def fused(p: Pipeline, rng: Random) -> list[str]:
@@ -66,22 +66,7 @@ def fused(p: Pipeline, rng: Random) -> list[str]:
     for group in groups:
         lines.append(f"{name} = {_comprehension(group, v, source)}")
         source = name
-    return [*lines, "return " + p.result.code.format(xs=source, v=v)]
-
-
-def lambdas(p: Pipeline, rng: Random) -> list[str]:
-    """`filter` and `map`, rebinding one name."""
-    v, name = rng.choice(p.family.loop_names), rng.choice(LIST_NAMES)
-    lines, source = [], p.argument
-    for step in p.steps:
-        if step.change is None:
-            assert step.predicate
-            call = f"filter(lambda {v}: {_code(step.predicate, v)}, {source})"
-        else:
-            call = f"map(lambda {v}: {_changed(step, v)}, {source})"
-        lines.append(f"{name} = {call}")
-        source = name
-    return [*lines, "return " + p.result.lazy.format(xs=source, v=v)]
+    return [*lines, "return " + p.result.code.format(xs=source)]
 
 
 STYLES: tuple[Callable[[Pipeline, Random], list[str]], ...] = (
@@ -89,7 +74,6 @@ STYLES: tuple[Callable[[Pipeline, Random], list[str]], ...] = (
     nested,
     chained,
     fused,
-    lambdas,
 )
 
 
@@ -110,7 +94,7 @@ def _add(p: Pipeline, into: str, v: str) -> str:
 
 
 def _loop(p: Pipeline, v: str, into: str, body: list[str]) -> list[str]:
-    returned = into if p.result.add else p.result.code.format(xs=into, v=v)
+    returned = into if p.result.add else p.result.code.format(xs=into)
     return [
         f"{into} = {'0' if p.result.add else '[]'}",
         f"for {v} in {p.argument}:",

@@ -9,7 +9,6 @@ from xpredflow.tasks.minicode.pipeline import Pipeline, Step
 FIRST_WORDS = ("get", "make", "find", "pick", "calc", "run", "load", "scan", "fold", "form")
 SECOND_WORDS = ("box", "sun", "map", "key", "cat", "row", "tag", "bit", "cup", "log")
 WORDS_SHARE = 0.25
-CONDITIONAL_SHARE = 0.25
 SECOND_ARGUMENT_SHARE = 0.2
 MOST_OF_A_SORT = 2  # filters, and changes, in one pipeline
 
@@ -45,7 +44,7 @@ _VALUE_RESULTS = {
 def draw(rng: Random, level: int) -> Pipeline:
     """A pipeline of the level; not every one is sound."""
     family = WORDS if rng.random() < WORDS_SHARE else NUMBERS
-    steps = _steps(rng, family, clauses=level + 1)
+    steps = _steps(rng, family, level)
     if rng.random() < SECOND_ARGUMENT_SHARE:
         i = rng.randrange(len(steps))
         steps[i] = _with_argument(steps[i])
@@ -56,18 +55,18 @@ def draw(rng: Random, level: int) -> Pipeline:
     return Pipeline(family, name, argument, tuple(steps), result)
 
 
-def _steps(rng: Random, family: Family, clauses: int) -> list[Step]:
-    """Steps that take so many clauses to say; a conditional change counts as two."""
+def _steps(rng: Random, family: Family, level: int) -> list[Step]:
+    """Two plain steps; two, one of them under a condition; or three plain ones."""
     predicates, changes = _KINDS[family.name]
     steps: list[Step] = []
     kept = changed = 0
-    while clauses:
+    conditional = rng.randrange(2) if level == 2 else None
+    for number in range(3 if level == 3 else 2):
         keep = changed == MOST_OF_A_SORT or (kept < MOST_OF_A_SORT and rng.random() < 0.5)
-        conditional = not keep and clauses >= 2 and rng.random() < 2 * CONDITIONAL_SHARE
+        keep &= number != conditional
         kept += keep
         changed += not keep
-        clauses -= 2 if conditional else 1
-        predicate = rng.choice(rng.choice(predicates)) if keep or conditional else None
+        predicate = rng.choice(rng.choice(predicates)) if keep or number == conditional else None
         steps.append(Step(predicate, None if keep else rng.choice(rng.choice(changes))))
     return steps
 
