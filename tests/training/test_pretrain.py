@@ -1,8 +1,10 @@
 """Pretraining: the objective, batches that depend on their number alone, and exact resumption."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from typer.testing import CliRunner
 from xpredflow import InputError, generate, load
 from xpredflow.cli import app
 from xpredflow.models.experts import Router, Routing
+from xpredflow.tasks.minimath_story import LARGEST_SUM
 from xpredflow.training.balance import Balance
 from xpredflow.training.batches import TextBatch, chunk
 from xpredflow.training.corruption import REACH, corrupt
@@ -19,6 +22,7 @@ from xpredflow.training.objective import masked_cross_entropy
 from xpredflow.training.plots import plot_losses
 from xpredflow.training.pretrain import PretrainConfig, Pretraining
 from xpredflow.training.shapes import SHAPES, tiny
+from xpredflow.training.sums import Sums
 
 SMALL = PretrainConfig(steps=48, batch=4, warmup=4, vocabulary=704, tokenizer_examples=1200)
 
@@ -261,3 +265,32 @@ def test_the_command_trains_and_resumes(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, ["pretrain", str(tmp_path / "x"), "-o", "bach=2"])
     assert wrong.exit_code == 2
     assert "did you mean 'batch'" in wrong.stderr
+
+
+def test_tasks_may_change_on_the_way(tmp_path: Path) -> None:
+    later = replace(SMALL, later_tasks="minimath,sums", later_from=16)
+    training = Pretraining(later, tmp_path / "run")
+    plain = Pretraining(SMALL, tmp_path / "plain")
+    for step in (0, 16):
+        training.step = plain.step = step
+        ours, theirs = ([b.ids.tolist() for b in run._batches()] for run in (training, plain))
+        assert (ours == theirs) == (step == 0)
+    rows = [row for batch in training._batches() for row in batch.ids.tolist()]
+    texts = [training.mixture.tokenizer.decode(row) for row in rows]
+    assert sum("####" in text for text in texts) == sum("How many:" in text for text in texts)
+    with pytest.raises(InputError, match="minimat"):
+        PretrainConfig(later_tasks="minimat")
+
+
+def test_exercises_in_sums_are_right_and_within_the_range_of_minimath() -> None:
+    exercise, signs = Sums(), set()
+    for index in range(500):
+        problem = exercise.problem("train", index)
+        lines = exercise.answer(problem, Random(0)).split("\n")
+        assert problem.prompt == f"How many: {', '.join(line.split('=')[0] for line in lines)}?"
+        for line in lines:
+            [(a, sign, b, value)] = re.findall(r"^(\d+)([-+*/])(\d+)=(\d+)$", line)
+            exact = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "/": int.__truediv__}
+            assert exact[sign](int(a), int(b)) == int(value) <= LARGEST_SUM
+            signs.add(sign)
+    assert signs == set("+-*/")

@@ -7,6 +7,7 @@ that is EOS, which costs as much as text and is learned at once.
 
 from dataclasses import dataclass
 from random import Random
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int
@@ -14,17 +15,29 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from xpredflow.errors import InputError
-from xpredflow.tasks.splits import Generated
+from xpredflow.tasks.splits import Problem
 
 BATCHES_PER_CHUNK = 16  # this many are drawn at once and sorted by length
 TRIES = 8  # to draw an answer that fits the response; hardly one in 100,000 does not
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Endless problems with right answers: a generated task, or an exercise."""
+
+    @property
+    def name(self) -> str: ...
+
+    def problem(self, split: str, index: int) -> Problem: ...
+
+    def answer(self, problem: Problem, rng: Random) -> str: ...
 
 
 @dataclass(frozen=True)
 class Mixture:
     """Where examples come from: tasks in turn, from their training split."""
 
-    tasks: tuple[Generated, ...]
+    tasks: tuple[Source, ...]
     tokenizer: Tokenizer
     special: tuple[int, int, int]  # start of text, end of turn, EOS
     response_length: int

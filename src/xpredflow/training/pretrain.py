@@ -1,8 +1,8 @@
 """Pretrain a small masked diffusion model on the synthetic tasks (Eq. 1 of the paper)."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from xpredflow.models import MaskedDiffusionModel, build, save
 from xpredflow.models.tokenizer import load_tokenizer
 from xpredflow.tasks import TASKS, Runner
 from xpredflow.training.balance import Balance
-from xpredflow.training.batches import BATCHES_PER_CHUNK, Mixture, TextBatch, chunk
+from xpredflow.training.batches import BATCHES_PER_CHUNK, Mixture, Source, TextBatch, chunk
 from xpredflow.training.corruption import corrupt
 from xpredflow.training.muon import Muon
 from xpredflow.training.objective import masked_cross_entropy
@@ -23,9 +23,11 @@ from xpredflow.training.probe import probe
 from xpredflow.training.runs import Run
 from xpredflow.training.shapes import SHAPES
 from xpredflow.training.start import start_copying
+from xpredflow.training.sums import Sums
 from xpredflow.training.tokenizer import END, MASK, START, TURN, train_tokenizer
 
 REPORT_EVERY = 64
+SOURCES: dict[str, Callable[[], Source]] = {**TASKS, "sums": Sums}
 SAVE_EVERY = 256  # a multiple of the chunk and of the above: a resumed run reports the same
 
 
@@ -35,6 +37,8 @@ class PretrainConfig:
 
     shape: str = "tiny"
     tasks: str = "minicode,minimath"  # in turn; a name may stand there more than once
+    later_tasks: str = ""  # instead of them from step `later_from` on; `sums` is an exercise
+    later_from: int = 0
     cut_share: float = 0.5  # rows masked from a random place on instead of here and there
     steps: int = 20_000
     batch: int = 64
@@ -57,11 +61,18 @@ class PretrainConfig:
         for name in self.tasks.split(","):
             if name not in TASKS:
                 raise InputError(f"task {name!r} cannot be trained on: choose from {list(TASKS)}")
+        for name in filter(None, self.later_tasks.split(",")):
+            if name not in SOURCES:
+                raise InputError(f"later task {name!r} is unknown: choose from {list(SOURCES)}")
         if not 0 <= self.cut_share <= 1:
             raise InputError(f"cut_share is {self.cut_share}: give a share from 0 to 1")
         for name in ("steps", "batch", "vocabulary", "warmup"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
+
+    def tasks_at(self, step: int) -> str:
+        """What examples are drawn from at a step."""
+        return self.later_tasks if self.later_tasks and step >= self.later_from else self.tasks
 
     def rate(self, step: int) -> float:
         """Warm up, stay, then fall linearly to zero: most is learned while the rate falls."""
@@ -95,11 +106,13 @@ class Pretraining:
         """`run` judges programs in the probes; without it, tasks that need it are left out."""
         self.config, self.directory, self.save_every = config, directory, save_every
         self.judge = run
-        # the rate is constant until it falls, so a run may be lengthened before it does
-        later = ("steps", "decay_share", "probe_every")
+        # the rate is constant until it falls, so a run may be lengthened before it does; so with
+        # the tasks that come later
+        later = ("steps", "decay_share", "probe_every", "later_tasks", "later_from")
         self.run = Run(directory, asdict(config), resume, may_change=later)
         tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
         tokenizer = prepare_tokenizer(config, directory, tasks)
+        self.tasks = tasks
         self.mixture = _mixture(config, tokenizer, tasks)
         self.model = new_model(config, directory, tokenizer)
         self.average = {n: p.detach().clone() for n, p in self.model.named_parameters()}
@@ -131,7 +144,9 @@ class Pretraining:
     def _batches(self) -> list[TextBatch]:
         """The chunk of batches that begins at this step."""
         number = self.step // BATCHES_PER_CHUNK
-        return chunk(self.mixture, number, self.config.batch, self.config.full_share)
+        names = self.config.tasks_at(self.step).split(",")
+        mixture = replace(self.mixture, tasks=tuple(SOURCES[name]() for name in names))
+        return chunk(mixture, number, self.config.batch, self.config.full_share)
 
     def _report(self, losses: list[float], rights: list[float], pace: float) -> Progress:
         every = self.config.probe_every
@@ -142,7 +157,7 @@ class Pretraining:
             sum(rights) / len(rights),
             self.config.rate(self.step - 1),
             pace * max(self.config.steps - self.step, 0),
-            probe(self.averaged(), self.mixture.tasks, self.judge) if probed else None,
+            probe(self.averaged(), self.tasks, self.judge) if probed else None,
         )
         solved = {} if now.solved is None else {"solved": now.solved}
         self.run.log(step=now.step, loss=now.loss, accuracy=now.accuracy, rate=now.rate, **solved)
