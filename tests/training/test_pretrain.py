@@ -268,29 +268,48 @@ def test_the_command_trains_and_resumes(tmp_path: Path) -> None:
 
 
 def test_tasks_may_change_on_the_way(tmp_path: Path) -> None:
-    later = replace(SMALL, later_tasks="minimath,sums", later_from=16)
+    later = replace(SMALL, later="16:minimath,sums;32:minicode")
     training = Pretraining(later, tmp_path / "run")
     plain = Pretraining(SMALL, tmp_path / "plain")
-    for step in (0, 16):
+    for step in (0, 16, 32):
         training.step = plain.step = step
         ours, theirs = ([b.ids.tolist() for b in run._batches()] for run in (training, plain))
         assert (ours == theirs) == (step == 0)
+    training.step = 16
     rows = [row for batch in training._batches() for row in batch.ids.tolist()]
     texts = [training.mixture.tokenizer.decode(row) for row in rows]
-    assert sum("####" in text for text in texts) == sum("How many:" in text for text in texts)
+    assert sum("####" in text for text in texts) == sum("How many?" in text for text in texts)
+    training.step = 32
+    text = training.mixture.tokenizer.decode(training._batches()[0].ids[0].tolist())
+    assert "def " in text
     with pytest.raises(InputError, match="minimat"):
-        PretrainConfig(later_tasks="minimat")
+        PretrainConfig(later="8:minimat")
+    with pytest.raises(InputError, match="STEP:TASK"):
+        PretrainConfig(later="minimath")
 
 
 def test_exercises_in_sums_are_right_and_within_the_range_of_minimath() -> None:
     exercise, signs = Sums(), set()
     for index in range(500):
         problem = exercise.problem("train", index)
-        lines = exercise.answer(problem, Random(0)).split("\n")
-        assert problem.prompt == f"How many: {', '.join(line.split('=')[0] for line in lines)}?"
+        pieces = exercise.answer(problem, Random(0))
+        assert [wanted for _, wanted in pieces] == [False, True] * (len(pieces) // 2)
+        lines = "".join(text for text, _ in pieces).splitlines()
         for line in lines:
             [(a, sign, b, value)] = re.findall(r"^(\d+)([-+*/])(\d+)=(\d+)$", line)
             exact = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "/": int.__truediv__}
             assert exact[sign](int(a), int(b)) == int(value) <= LARGEST_SUM
             signs.add(sign)
     assert signs == set("+-*/")
+
+
+def test_what_is_given_in_an_exercise_is_never_masked(tmp_path: Path) -> None:
+    training = Pretraining(replace(SMALL, later="0:sums"), tmp_path)
+    tokenizer, eos = training.mixture.tokenizer, training.model.special.eos
+    for batch in training._batches():
+        noise = corrupt(batch, None, eos, torch.Generator().manual_seed(0), cut_share=0.5)
+        for ids, masked, response in zip(batch.ids, noise.masked, batch.response, strict=True):
+            assert not (masked & ~response).any()
+            given = tokenizer.decode(ids[~response].tolist())
+            learned = tokenizer.decode(ids[response & (ids != eos)].tolist())
+            assert given.count("=") == len(learned.split()) == 7

@@ -30,7 +30,9 @@ class Source(Protocol):
 
     def problem(self, split: str, index: int) -> Problem: ...
 
-    def answer(self, problem: Problem, rng: Random) -> str: ...
+    def answer(self, problem: Problem, rng: Random) -> str | list[tuple[str, bool]]:
+        """The text, or its pieces and whether each is to be learned; others are given."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -43,21 +45,41 @@ class Mixture:
     response_length: int
     seed: int
 
-    def example(self, number: int) -> tuple[list[int], list[int]]:
-        """Prompt and answer ids; the answer without its EOS."""
+    def example(self, number: int) -> "Example":
+        """Prompt and answer of a number."""
         task = self.tasks[number % len(self.tasks)]
         problem = task.problem("train", number)
         rng = Random(f"{self.seed}/{number}")
         start, turn, _ = self.special
         prompt_ids = [start, *self.tokenizer.encode(problem.prompt).ids, turn]
         for _ in range(TRIES):
-            answer_ids = self.tokenizer.encode(task.answer(problem, rng)).ids
-            if len(answer_ids) < self.response_length:
-                return prompt_ids, answer_ids
+            ids, learned = self._encode(task.answer(problem, rng))
+            if len(ids) < self.response_length:
+                return Example(prompt_ids, ids, learned)
         raise InputError(
             f"no answer of {TRIES} to problem {number} of {task.name} fits {self.response_length}"
             " tokens with EOS: raise vocabulary"
         )
+
+    def _encode(self, answer: str | list[tuple[str, bool]]) -> tuple[list[int], list[bool]]:
+        ids, learned = [], []
+        for text, wanted in [(answer, True)] if isinstance(answer, str) else answer:
+            piece = self.tokenizer.encode(text).ids
+            ids += piece
+            learned += [wanted] * len(piece)
+        return ids, learned
+
+
+@dataclass(frozen=True)
+class Example:
+    """Token ids without EOS, and which of the answer are to be learned."""
+
+    prompt: list[int]
+    answer: list[int]
+    learned: list[bool]
+
+    def __len__(self) -> int:
+        return len(self.prompt) + len(self.answer)
 
 
 @dataclass(frozen=True)
@@ -72,7 +94,7 @@ def chunk(mixture: Mixture, number: int, batch: int, full_share: float) -> list[
     """The batches of one chunk; `full_share` of them are filled up to the response length."""
     first = number * BATCHES_PER_CHUNK * batch
     examples = [mixture.example(first + i) for i in range(BATCHES_PER_CHUNK * batch)]
-    examples.sort(key=lambda e: len(e[0]) + len(e[1]))
+    examples.sort(key=len)
     groups = [examples[i : i + batch] for i in range(0, len(examples), batch)]
     rng = Random(f"{mixture.seed}/chunk/{number}")
     rng.shuffle(groups)
@@ -80,13 +102,11 @@ def chunk(mixture: Mixture, number: int, batch: int, full_share: float) -> list[
     return [_collate(mixture, group, i < full) for i, group in enumerate(groups)]
 
 
-def _collate(
-    mixture: Mixture, examples: list[tuple[list[int], list[int]]], full: bool
-) -> TextBatch:
-    longest = max(len(p) + len(a) + 1 for p, a in examples)
+def _collate(mixture: Mixture, examples: list[Example], full: bool) -> TextBatch:
+    longest = max(map(len, examples)) + 1
     if full:
-        longest = max(len(p) for p, _ in examples) + mixture.response_length
+        longest = max(len(e.prompt) for e in examples) + mixture.response_length
     eos = mixture.special[2]
-    ids = [p + a + [eos] * (longest - len(p) - len(a)) for p, a in examples]
-    starts = torch.tensor([len(p) for p, _ in examples])
-    return TextBatch(torch.tensor(ids), torch.arange(longest) >= starts.unsqueeze(-1))
+    ids = [e.prompt + e.answer + [eos] * (longest - len(e)) for e in examples]
+    response = [[False] * len(e.prompt) + e.learned + [True] * (longest - len(e)) for e in examples]
+    return TextBatch(torch.tensor(ids), torch.tensor(response))

@@ -37,8 +37,7 @@ class PretrainConfig:
 
     shape: str = "tiny"
     tasks: str = "minicode,minimath"  # in turn; a name may stand there more than once
-    later_tasks: str = ""  # instead of them from step `later_from` on; `sums` is an exercise
-    later_from: int = 0
+    later: str = ""  # other tasks from a step on, `STEP:TASK,TASK;STEP:…`; `sums` is an exercise
     cut_share: float = 0.5  # rows masked from a random place on instead of here and there
     steps: int = 20_000
     batch: int = 64
@@ -61,18 +60,30 @@ class PretrainConfig:
         for name in self.tasks.split(","):
             if name not in TASKS:
                 raise InputError(f"task {name!r} cannot be trained on: choose from {list(TASKS)}")
-        for name in filter(None, self.later_tasks.split(",")):
-            if name not in SOURCES:
-                raise InputError(f"later task {name!r} is unknown: choose from {list(SOURCES)}")
+        for step, names in self.stages():
+            if not step.isdecimal():
+                raise InputError(f"later has the step {step!r}: give STEP:TASK,TASK;STEP:TASK")
+            for name in names.split(","):
+                if name not in SOURCES:
+                    raise InputError(f"later task {name!r} is unknown: {list(SOURCES)} are known")
         if not 0 <= self.cut_share <= 1:
             raise InputError(f"cut_share is {self.cut_share}: give a share from 0 to 1")
         for name in ("steps", "batch", "vocabulary", "warmup"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
 
+    def stages(self) -> list[tuple[str, str]]:
+        """The first steps and the tasks of the later stages."""
+        parts = (stage.partition(":") for stage in filter(None, self.later.split(";")))
+        return [(step, names) for step, _, names in parts]
+
     def tasks_at(self, step: int) -> str:
         """What examples are drawn from at a step."""
-        return self.later_tasks if self.later_tasks and step >= self.later_from else self.tasks
+        names = self.tasks
+        for first, later in self.stages():
+            if step >= int(first):
+                names = later
+        return names
 
     def rate(self, step: int) -> float:
         """Warm up, stay, then fall linearly to zero: most is learned while the rate falls."""
@@ -107,8 +118,8 @@ class Pretraining:
         self.config, self.directory, self.save_every = config, directory, save_every
         self.judge = run
         # the rate is constant until it falls, so a run may be lengthened before it does; so with
-        # the tasks that come later
-        later = ("steps", "decay_share", "probe_every", "later_tasks", "later_from")
+        # the tasks of later stages
+        later = ("steps", "decay_share", "probe_every", "later")
         self.run = Run(directory, asdict(config), resume, may_change=later)
         tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
         tokenizer = prepare_tokenizer(config, directory, tasks)

@@ -1,7 +1,8 @@
 """An exercise for pretraining: a row of separate sums, in the way minimath writes its equations.
 
 In a worked answer a result stands again in the next line, so masks that fall at random mostly ask
-to copy it. Here no result is repeated: every one that is masked has to be computed.
+to copy it. Here no result is repeated and the sums themselves are given: every masked digit has to
+be computed.
 """
 
 from random import Random
@@ -9,7 +10,7 @@ from random import Random
 from xpredflow.tasks.minimath_story import AMOUNTS, LARGEST, LARGEST_FACTOR, LARGEST_SUM
 from xpredflow.tasks.splits import Problem
 
-SUMS = 6  # in one exercise
+SUMS = 7  # in one exercise
 
 
 class Sums:
@@ -18,14 +19,16 @@ class Sums:
     name = "sums"
 
     def problem(self, split: str, index: int) -> Problem:
-        """The exercise at an index."""
+        """The exercise at an index; its sums stand in the answer, not in the prompt."""
         rng = Random(f"{self.name}/{index}")
-        sums = [_sum(rng) for _ in range(SUMS)]
-        return Problem(" ".join(sums), f"How many: {', '.join(sums)}?", 1, {})
+        return Problem(" ".join(_sum(rng) for _ in range(SUMS)), "How many?", 1, {})
 
-    def answer(self, problem: Problem, rng: Random) -> str:
-        """Every sum with its result, one a line."""
-        return "\n".join(f"{text}={result(text)}" for text in problem.id.split(" "))
+    def answer(self, problem: Problem, rng: Random) -> list[tuple[str, bool]]:
+        """Every sum, which is given, and its result, which is not; one a line."""
+        pieces = []
+        for text in problem.id.split(" "):
+            pieces += [(f"{text}=", False), (f"{result(text)}\n", True)]
+        return pieces
 
 
 def result(text: str) -> int:
