@@ -135,6 +135,19 @@ def test_rows_that_are_cut_off_hide_all_that_follows_and_ask_for_what_is_near() 
     assert torch.allclose(noise.weight * noise.asked.sum(-1), torch.tensor(50.0))
 
 
+def test_rows_of_which_only_the_tail_is_shown_ask_for_what_stands_before_it() -> None:
+    response = torch.ones(600, 60, dtype=torch.bool)
+    response[:, :10] = False
+    batch = TextBatch(torch.arange(60).repeat(600, 1), response)
+    draw = torch.Generator().manual_seed(0)
+    noise = corrupt(batch, None, 99, draw, cut_share=0.5, tail_share=1.0)
+    columns = torch.arange(60)
+    last = 9 + noise.masked.sum(-1, keepdim=True)
+    assert torch.equal(noise.masked, (columns >= 10) & (columns <= last))
+    assert torch.equal(noise.asked, noise.masked & (columns > last - REACH))
+    assert set(last.flatten().tolist()) == set(range(10, 60))
+
+
 def test_some_rows_are_cut_off_and_the_others_stay_as_they_were() -> None:
     response = torch.ones(200, 40, dtype=torch.bool)
     batch = TextBatch(torch.arange(40).repeat(200, 1), response)

@@ -63,11 +63,13 @@ def corrupt(
     generator: torch.Generator,
     span: tuple[float, float] = (0.0, 1.0),
     cut_share: float = 0.0,
+    tail_share: float = 0.0,
 ) -> Corruption:
     """Mask candidates with probability σ: the response, or one block of it if it is block-causal.
 
     σ ~ U(span) is stratified over the batch. A row in which nothing was drawn gets one masked
-    position, or it would teach nothing. `cut_share` of the rows are cut off instead, see `_cut`.
+    position, or it would teach nothing. `cut_share` of the rows are cut off instead, and of
+    `tail_share` only the tail is shown.
     """
     rows = len(batch.ids)
     if block_size is None:
@@ -83,21 +85,21 @@ def corrupt(
     lowest = torch.zeros_like(masked).scatter(-1, draws.argmin(-1, keepdim=True), True)
     masked |= lowest & ~masked.any(-1, keepdim=True)
     asked = masked
-    if cut_share:
-        chosen = torch.rand(rows, generator=generator) < cut_share
-        rest = _cut(ids, candidates, eos, generator)
-        near = rest & (rest.cumsum(-1) <= REACH)
-        masked = torch.where(chosen.unsqueeze(-1), rest, masked)
-        asked = torch.where(chosen.unsqueeze(-1), near, asked)
-        sigma = torch.where(chosen, near.sum(-1) / candidates.sum(-1), sigma)
+    for share, hide in ((cut_share, _cut), (tail_share, _but_tail)):
+        if share:
+            chosen = torch.rand(rows, generator=generator) < share
+            hidden, near = hide(ids, candidates, eos, generator)
+            masked = torch.where(chosen.unsqueeze(-1), hidden, masked)
+            asked = torch.where(chosen.unsqueeze(-1), near, asked)
+            sigma = torch.where(chosen, near.sum(-1) / candidates.sum(-1), sigma)
     weight = 1 / sigma.clamp(min=FLOOR)
     return Corruption(ids, positions, candidates, masked, asked, weight)
 
 
 def _cut(
     ids: Int[Tensor, "B L"], candidates: Bool[Tensor, "B L"], eos: int, generator: torch.Generator
-) -> Bool[Tensor, "B L"]:
-    """All candidates from a random place in the text on, its first EOS included.
+) -> tuple[Bool[Tensor, "B L"], Bool[Tensor, "B L"]]:
+    """All candidates from a random place in the text on, its first EOS included, and the nearest.
 
     Independent masks rarely hide a result together with all its later copies, so that a model
     learns to copy it and never to compute it. Here nothing later is left to copy from.
@@ -106,7 +108,21 @@ def _cut(
     text = candidates & ((ids == eos) & candidates).cumsum(-1).le(1)
     share = torch.rand(len(ids), 1, generator=generator)
     first = 1 + (share * text.sum(-1, keepdim=True)).long()
-    return candidates & (number >= first)
+    return candidates & (number >= first), candidates & (number >= first) & (number < first + REACH)
+
+
+def _but_tail(
+    ids: Int[Tensor, "B L"], candidates: Bool[Tensor, "B L"], eos: int, generator: torch.Generator
+) -> tuple[Bool[Tensor, "B L"], Bool[Tensor, "B L"]]:
+    """All candidates up to a random place, EOS or not, and those nearest to it.
+
+    Decoders that may settle any position settle EOS from the far end on: the model has to know
+    where the text that it has not written yet must end, or there will be no room for it.
+    """
+    number = candidates.cumsum(-1)
+    share = torch.rand(len(ids), 1, generator=generator)
+    last = 1 + (share * candidates.sum(-1, keepdim=True)).long()
+    return candidates & (number <= last), candidates & (number <= last) & (number > last - REACH)
 
 
 def uncorrupted(batch: TextBatch, block_size: int | None) -> Corruption:

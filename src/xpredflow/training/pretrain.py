@@ -39,6 +39,9 @@ class PretrainConfig:
     tasks: str = "minicode,minimath"  # in turn; a name may stand there more than once
     later: str = ""  # other tasks from a step on, `STEP:TASK,TASK;STEP:…`; `sums` is an exercise
     cut_share: float = 0.5  # rows masked from a random place on instead of here and there
+    tail_share: float = 0.25  # rows of which only the tail is shown, from `whole_from` on
+    full_share: float = 0.25  # batches filled with EOS up to the full response length
+    whole_from: int = 3584  # step from which on all batches are
     steps: int = 20_000
     batch: int = 64
     lr: float = 4e-3
@@ -48,7 +51,6 @@ class PretrainConfig:
     clip: float = 1.0
     ema: float = 0.999
     probe_every: int = 2048  # steps between two probes of the accuracy; 0: never
-    full_share: float = 0.25  # batches filled with EOS up to the full response length
     vocabulary: int = 704
     tokenizer_examples: int = 20_000  # that the vocabulary is learned from
     start: Literal["copying", "plain"] = "copying"  # training/start.py, or random throughout
@@ -66,8 +68,9 @@ class PretrainConfig:
             for name in names.split(","):
                 if name not in SOURCES:
                     raise InputError(f"later task {name!r} is unknown: {list(SOURCES)} are known")
-        if not 0 <= self.cut_share <= 1:
-            raise InputError(f"cut_share is {self.cut_share}: give a share from 0 to 1")
+        for name in ("cut_share", "tail_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}: give a share from 0 to 1")
         for name in ("steps", "batch", "vocabulary", "warmup"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
@@ -119,7 +122,7 @@ class Pretraining:
         self.judge = run
         # the rate is constant until it falls, so a run may be lengthened before it does; so with
         # the tasks of later stages
-        later = ("steps", "decay_share", "probe_every", "later")
+        later = ("steps", "decay_share", "probe_every", "later", "whole_from")
         self.run = Run(directory, asdict(config), resume, may_change=later)
         tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
         tokenizer = prepare_tokenizer(config, directory, tasks)
@@ -157,7 +160,8 @@ class Pretraining:
         number = self.step // BATCHES_PER_CHUNK
         names = self.config.tasks_at(self.step).split(",")
         mixture = replace(self.mixture, tasks=tuple(SOURCES[name]() for name in names))
-        return chunk(mixture, number, self.config.batch, self.config.full_share)
+        full_share = self.config.full_share if self.step < self.config.whole_from else 1.0
+        return chunk(mixture, number, self.config.batch, full_share)
 
     def _report(self, losses: list[float], rights: list[float], pace: float) -> Progress:
         every = self.config.probe_every
@@ -183,6 +187,7 @@ class Pretraining:
             self.model.special.eos,
             draw,
             cut_share=config.cut_share,
+            tail_share=config.tail_share if self.step >= config.whole_from else 0.0,
         )
         loss, right = masked_cross_entropy(self.model, noisy)
         loss.backward()
