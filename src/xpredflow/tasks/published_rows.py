@@ -35,14 +35,8 @@ def training_files(hub_id: str) -> list[str]:
 
     try:
         files = HfApi().list_repo_files(hub_id, repo_type="dataset")
-    # The hub's errors have no common base: connection, HTTP, missing repository, bad name.
-    except Exception as error:
-        reason = str(error).strip().split("\n")[0]
-        raise InputError(
-            f"{hub_id!r} is no file here, and asking the Hugging Face hub for that dataset failed:"
-            f" {type(error).__name__}: {reason}. Check the name and the connection, or pass the"
-            " path of a .jsonl file"
-        ) from error
+    except Exception as error:  # the hub's errors have no common base
+        raise _hub_error(hub_id, "listing its files", error) from error
     data = sorted(f for f in files if f.endswith((".jsonl", ".jsonl.gz", ".parquet")))
     if not data:
         raise InputError(f"dataset {hub_id!r} has no .jsonl or .parquet files: convert it to one")
@@ -54,14 +48,18 @@ def _download(hub_id: str, file: str) -> Path:
 
     try:
         return Path(hf_hub_download(hub_id, file, repo_type="dataset"))
-    # The hub's errors have no common base: connection, HTTP, missing repository, bad name.
-    except Exception as error:
-        reason = str(error).strip().split("\n")[0]
-        raise InputError(
-            f"{hub_id!r} is no file here, and downloading {file!r} of that dataset from the "
-            f"Hugging Face hub failed: {type(error).__name__}: {reason}. Check the name and the "
-            "connection, or pass the path of a .jsonl file"
-        ) from error
+    except Exception as error:  # the hub's errors have no common base
+        raise _hub_error(hub_id, f"downloading its {file!r}", error) from error
+
+
+def _hub_error(hub_id: str, action: str, error: Exception) -> InputError:
+    """Connection, HTTP status, missing repository, bad name: the first line says which."""
+    reason = str(error).strip().split("\n")[0]
+    return InputError(
+        f"{hub_id!r} is no file here, and {action} as a dataset of the Hugging Face hub failed:"
+        f" {type(error).__name__}: {reason}. Check the name and the connection, or pass the path"
+        " of a .jsonl file"
+    )
 
 
 def _read(path: Path) -> Rows:
