@@ -1,13 +1,14 @@
 """minimath: every worked answer is right line by line, and scoring is strict."""
 
 import re
+from collections import Counter
 from random import Random
 
 import pytest
 
 from xpredflow.tasks.minimath import MiniMath
 from xpredflow.tasks.minimath_story import LARGEST_SUM, parse
-from xpredflow.tasks.minimath_working import STYLES, work
+from xpredflow.tasks.minimath_working import MANNERS, work
 from xpredflow.tasks.splits import Problem
 
 TASK = MiniMath()
@@ -45,18 +46,22 @@ def test_prompts_tell_the_whole_story():
         assert digits == expected
 
 
-def test_one_problem_has_many_answers():
-    for level in (1, 2, 3):
-        problem = TASK.problem("test", level - 1)
-        assert problem.level == level
-        answers = {TASK.answer(problem, Random(seed)) for seed in range(500)}
-        assert len(answers) > 20
+@pytest.mark.parametrize("manner", MANNERS)
+def test_one_problem_has_many_answers_of_the_same_form(manner):
+    for index in range(100):
+        story = parse(TASK.problem("train", index).id)
+        answers = {work(story, manner, Random(seed)) for seed in range(100)}
+        assert len(answers) >= 3
+        assert len({len(re.findall(r"\d|[a-zA-Z]+|[^\w\s]", answer)) for answer in answers}) == 1
 
 
-def test_every_style_is_drawn():
-    story = parse(TASK.problem("test", 2).id)
-    starts = {work(story, Random(seed)).split("\n")[0][:6] for seed in range(200)}
-    assert len(starts) >= len(STYLES)
+def test_problems_name_their_manner_and_draw_all_of_them():
+    drawn = Counter()
+    for index in range(600):
+        problem = TASK.problem("train", index)
+        drawn[problem.meta["manner"]] += 1
+        assert problem.prompt.endswith(f" Use {problem.meta['manner']}.")
+    assert all(100 < drawn[manner] < 200 for manner in MANNERS)
 
 
 @pytest.mark.parametrize(

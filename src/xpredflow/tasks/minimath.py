@@ -5,7 +5,7 @@ from random import Random
 
 from xpredflow.tasks import minimath_story
 from xpredflow.tasks.minimath_wording import tell
-from xpredflow.tasks.minimath_working import work
+from xpredflow.tasks.minimath_working import MANNERS, work
 from xpredflow.tasks.splits import (
     RESPONSE_LENGTH,
     Drawer,
@@ -29,11 +29,13 @@ class MiniMath:
     def problem(self, split: str, index: int) -> Problem:
         """The problem at an index: train is endless, validation and test have 500 each."""
         story, level, rng = self._draw(split, index)
-        return Problem(story.id, tell(story, rng), level, {"answer": story.answer})
+        manner = rng.choice([*MANNERS])
+        meta = {"answer": story.answer, "manner": manner}
+        return Problem(story.id, tell(story, manner, rng), level, meta)
 
     def answer(self, problem: Problem, rng: Random) -> str:
-        """One of the right worked answers, styles and orders drawn uniformly."""
-        return work(minimath_story.parse(problem.id), rng)
+        """One of the right worked answers in the manner asked for: letters and orders are free."""
+        return work(minimath_story.parse(problem.id), problem.meta["manner"], rng)
 
     def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict:
         """Whether the integer after the last #### is the answer; nothing is run."""

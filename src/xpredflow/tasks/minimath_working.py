@@ -1,14 +1,15 @@
-"""Writes one of the many worked answers to a minimath story: one operation per equation."""
+"""Writes one of the worked answers to a minimath story: one operation per equation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import groupby
 from random import Random
 
-from xpredflow.tasks.minimath_story import LARGEST, Event, Holder, Story
+from xpredflow.tasks.minimath_story import Story
 
 LETTERS = ("x", "n", "a", "m")
 PRODUCT_LETTERS = ("p", "q", "r")
+MARKS = (":", ",", ";")  # after a name, or at the end of a line
+OPENINGS, JOINTS = ("First", "Start"), ("then", "next", "so")
 PRODUCT, FINAL = -1, -2  # what an equation is about, if not about the holder of an index
 
 
@@ -21,38 +22,37 @@ class Equation:
     right: int
 
 
-def work(story: Story, rng: Random) -> str:
-    """The equations in an order and a style drawn at random, and the answer."""
-    equations = _equations(story, rng)
-    lines = rng.choice(STYLES)(story, equations, rng)
+def work(story: Story, manner: str, rng: Random) -> str:
+    """The equations, either holder first, in the manner asked for, and the answer."""
+    order = rng.sample(range(len(story.holders)), len(story.holders))
+    equations = _equations(story, order, swap=rng.random() < 0.5)
+    lines = MANNERS[manner](story, equations, rng)
     return "\n".join([*lines, f"#### {story.answer}"])
 
 
-def _equations(story: Story, rng: Random) -> list[Equation]:
-    """Products at once or where they are needed; either holder first; sums in either order."""
-    products_first, swap = rng.random() < 0.5, rng.random() < 0.5
-    products: list[Equation] = []
-    running: list[Equation] = []
-    indices = rng.sample(range(len(story.holders)), len(story.holders))
-    for index in indices:
+def _equations(story: Story, order: list[int], swap: bool) -> list[Equation]:
+    """An equation per event, and one before it where a product is needed.
+
+    `swap` turns sums and products round. The events of a holder keep their order: where it was
+    free, a model of this size lost track of what it had already used.
+    """
+    equations: list[Equation] = []
+    for index in order:
         holder = story.holders[index]
         value = holder.start
-        for event in _reordered(holder, rng):
+        for event in holder.events:
             if event.groups:
                 left = _expression(event.groups, "*", event.amount, swap)
-                into = products if products_first else running
-                into.append(Equation(PRODUCT, left, event.operand))
+                equations.append(Equation(PRODUCT, left, event.operand))
             after = event.apply(value)
-            running.append(
-                Equation(index, _expression(value, event.sign, event.operand, swap), after)
-            )
+            left = _expression(value, event.sign, event.operand, swap)
+            equations.append(Equation(index, left, after))
             value = after
-    rng.shuffle(products)
-    return [*products, *running, *_final(story, indices, swap)]
+    return [*equations, *_final(story, order, swap)]
 
 
-def _final(story: Story, indices: list[int], swap: bool) -> list[Equation]:
-    ends = [story.holders[index].end for index in indices]
+def _final(story: Story, order: list[int], swap: bool) -> list[Equation]:
+    ends = [story.holders[index].end for index in order]
     if story.question == "together":
         return [Equation(FINAL, _expression(ends[0], "+", ends[1], swap), story.answer)]
     if story.question == "difference":
@@ -62,22 +62,6 @@ def _final(story: Story, indices: list[int], swap: bool) -> list[Equation]:
 
 def _expression(a: int, sign: str, b: int, swap: bool) -> str:
     return f"{b}{sign}{a}" if swap and sign in "+*" else f"{a}{sign}{b}"
-
-
-def _reordered(holder: Holder, rng: Random) -> list[Event]:
-    """The events with neighbouring gains and losses shuffled, if amounts stay in range."""
-    events: list[Event] = []
-    for movable, run in groupby(holder.events, key=lambda event: event.sign in "+-"):
-        group = list(run)
-        if movable:
-            rng.shuffle(group)
-        events += group
-    value = holder.start
-    for event in events:
-        value = event.apply(value)
-        if not 1 <= value <= LARGEST:
-            return list(holder.events)
-    return events
 
 
 def letters(story: Story, equations: list[Equation], rng: Random) -> list[str]:
@@ -96,26 +80,30 @@ def letters(story: Story, equations: list[Equation], rng: Random) -> list[str]:
 
 
 def people(story: Story, equations: list[Equation], rng: Random) -> list[str]:
-    """The person's name before each amount."""
+    """The person's name before each amount, and the same mark after each name."""
+    mark = rng.choice(MARKS)
     labels = {PRODUCT: "Group", FINAL: "Both" if story.question == "together" else "More"}
     labels |= {index: holder.name for index, holder in enumerate(story.holders)}
-    return [f"{labels[eq.about]}: {eq.left}={eq.right}" for eq in equations]
+    return [f"{labels[eq.about]}{mark} {eq.left}={eq.right}" for eq in equations]
 
 
 def units(story: Story, equations: list[Equation], rng: Random) -> list[str]:
-    """The thing counted after each amount."""
-    return [f"{eq.left}={eq.right} {story.item}" for eq in equations]
+    """The thing counted after each amount, and the same mark after each line."""
+    mark = rng.choice(MARKS)
+    return [f"{eq.left}={eq.right} {story.item}{mark}" for eq in equations]
 
 
 def sentence(story: Story, equations: list[Equation], rng: Random) -> list[str]:
-    """All equations in one sentence."""
+    """All equations in one sentence, joined by the same word."""
+    opening, joint = rng.choice(OPENINGS), rng.choice(JOINTS)
     first, *rest = [f"{eq.left}={eq.right}" for eq in equations]
-    return ["".join([f"First {first}", *(f", then {text}" for text in rest), "."])]
+    return ["".join([f"{opening} {first}", *(f", {joint} {text}" for text in rest), "."])]
 
 
-STYLES: tuple[Callable[[Story, list[Equation], Random], list[str]], ...] = (
-    letters,
-    people,
-    units,
-    sentence,
-)
+# What a problem asks for: it decides how long the answer is (see minicode/answers.py).
+MANNERS: dict[str, Callable[[Story, list[Equation], Random], list[str]]] = {
+    "letters": letters,
+    "names": people,
+    "units": units,
+    "one sentence": sentence,
+}

@@ -18,7 +18,8 @@ from xpredflow.errors import InputError
 from xpredflow.tasks.splits import Problem
 
 BATCHES_PER_CHUNK = 16  # this many are drawn at once and sorted by length
-TRIES = 8  # to draw an answer that fits the response; hardly one in 100,000 does not
+TRIES = 8  # to find an answer that fits the response; hardly one in 10,000 does not
+STRIDE = 10**9  # to the problem that stands in for one whose answer does not fit
 
 
 @runtime_checkable
@@ -48,17 +49,16 @@ class Mixture:
     def example(self, number: int) -> "Example":
         """Prompt and answer of a number."""
         task = self.tasks[number % len(self.tasks)]
-        problem = task.problem("train", number)
-        rng = Random(f"{self.seed}/{number}")
         start, turn, _ = self.special
-        prompt_ids = [start, *self.tokenizer.encode(problem.prompt).ids, turn]
-        for _ in range(TRIES):
-            ids, learned = self._encode(task.answer(problem, rng))
+        for attempt in range(TRIES):
+            problem = task.problem("train", number + attempt * STRIDE)
+            ids, learned = self._encode(task.answer(problem, Random(f"{self.seed}/{number}")))
             if len(ids) < self.response_length:
-                return Example(prompt_ids, ids, learned)
+                prompt = [start, *self.tokenizer.encode(problem.prompt).ids, turn]
+                return Example(prompt, ids, learned)
         raise InputError(
-            f"no answer of {TRIES} to problem {number} of {task.name} fits {self.response_length}"
-            " tokens with EOS: raise vocabulary"
+            f"no answer to problem {number} of {task.name} fits {self.response_length} tokens with"
+            f" EOS, nor to the {TRIES - 1} that stand in for it: raise vocabulary"
         )
 
     def _encode(self, answer: str | list[tuple[str, bool]]) -> tuple[list[int], list[bool]]:

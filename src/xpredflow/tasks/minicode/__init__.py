@@ -4,7 +4,7 @@ from random import Random
 
 from xpredflow.errors import InputError
 from xpredflow.tasks.minicode import drawing
-from xpredflow.tasks.minicode.answers import write
+from xpredflow.tasks.minicode.answers import MANNERS, write
 from xpredflow.tasks.minicode.hidden_tests import hidden_tests
 from xpredflow.tasks.minicode.pipeline import Pipeline, parse
 from xpredflow.tasks.splits import (
@@ -30,12 +30,14 @@ class MiniCode:
     def problem(self, split: str, index: int) -> Problem:
         """The problem at an index: train is endless, validation and test have 500 each."""
         pipeline, level, rng = self._draw(split, index)
-        meta = {"entry_point": pipeline.name, "tests": hidden_tests(pipeline)}
-        return Problem(pipeline.id, drawing.request(pipeline, rng), level, meta)
+        manner = rng.choice([*MANNERS])
+        prompt = drawing.request(pipeline, manner, rng)
+        meta = {"entry_point": pipeline.name, "tests": hidden_tests(pipeline), "manner": manner}
+        return Problem(pipeline.id, prompt, level, meta)
 
     def answer(self, problem: Problem, rng: Random) -> str:
-        """One of the right answers, styles and names drawn uniformly."""
-        return write(parse(problem.id), rng)
+        """One of the right answers in the manner asked for, names drawn uniformly."""
+        return write(parse(problem.id), problem.meta["manner"], rng)
 
     def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict:
         """The verdict of `run` (a sandbox) on the program and the problem's hidden tests."""

@@ -48,38 +48,23 @@ def chained(p: Pipeline, rng: Random) -> list[str]:
     v, names = rng.choice(p.family.loop_names), rng.sample(LIST_NAMES, len(p.steps))
     lines, source = [], p.argument
     for step, name in zip(p.steps, names, strict=True):
-        lines.append(f"{name} = {_comprehension([step], v, source)}")
+        lines.append(f"{name} = {_comprehension(step, v, source)}")
         source = name
     return [*lines, "return " + p.result.code.format(xs=source)]
 
 
-def fused(p: Pipeline, rng: Random) -> list[str]:
-    """One list rebound by comprehensions that filter and change at once."""
-    v, name = rng.choice(p.family.loop_names), rng.choice(LIST_NAMES)
-    groups: list[list[Step]] = []
-    for step in p.steps:
-        if groups and step.change and groups[-1][-1].change is None:
-            groups[-1].append(step)
-        else:
-            groups.append([step])
-    lines, source = [], p.argument
-    for group in groups:
-        lines.append(f"{name} = {_comprehension(group, v, source)}")
-        source = name
-    return [*lines, "return " + p.result.code.format(xs=source)]
+# What a request asks for. Names are free, but not the manner: it decides how long the answer is,
+# and decoders that may settle any position first would have to guess that before all else.
+MANNERS: dict[str, Callable[[Pipeline, Random], list[str]]] = {
+    "a loop": nested,
+    "continue": guards,
+    "lists": chained,
+}
 
 
-STYLES: tuple[Callable[[Pipeline, Random], list[str]], ...] = (
-    guards,
-    nested,
-    chained,
-    fused,
-)
-
-
-def write(p: Pipeline, rng: Random) -> str:
-    """The whole function, in a style drawn uniformly."""
-    body = rng.choice(STYLES)(p, rng)
+def write(p: Pipeline, manner: str, rng: Random) -> str:
+    """The whole function in the manner asked for, with names drawn uniformly."""
+    body = MANNERS[manner](p, rng)
     return "\n".join([f"def {p.signature()}:", *(INDENT + line for line in body)])
 
 
@@ -103,15 +88,11 @@ def _loop(p: Pipeline, v: str, into: str, body: list[str]) -> list[str]:
     ]
 
 
-def _comprehension(group: list[Step], v: str, source: str) -> str:
-    head, last = v, group[-1]
-    if last.change:
-        head = _changed(last, v)
-    tail = ""
-    if group[0].change is None:
-        assert group[0].predicate
-        tail = f" if {_code(group[0].predicate, v)}"
-    return f"[{head} for {v} in {source}{tail}]"
+def _comprehension(step: Step, v: str, source: str) -> str:
+    if step.change:
+        return f"[{_changed(step, v)} for {v} in {source}]"
+    assert step.predicate
+    return f"[{v} for {v} in {source} if {_code(step.predicate, v)}]"
 
 
 def _changed(step: Step, v: str) -> str:

@@ -45,7 +45,8 @@ def draw(rng: Random, level: int) -> Pipeline:
     """A pipeline of the level; not every one is sound."""
     family = WORDS if rng.random() < WORDS_SHARE else NUMBERS
     steps = _steps(rng, family, level)
-    if rng.random() < SECOND_ARGUMENT_SHARE:
+    # Three steps on words with a second argument would not fit the response.
+    if rng.random() < SECOND_ARGUMENT_SHARE and (family is NUMBERS or level < 3):
         i = rng.randrange(len(steps))
         steps[i] = _with_argument(steps[i])
     name = f"{rng.choice(FIRST_WORDS)}_{rng.choice(SECOND_WORDS)}"
@@ -80,14 +81,14 @@ def _with_argument(step: Step) -> Step:
     return step
 
 
-def request(pipeline: Pipeline, rng: Random) -> str:
+def request(pipeline: Pipeline, manner: str, rng: Random) -> str:
     """The request in words: few templates, because long prompts were hopeless at this size."""
     keep = rng.choice(("keep if ", "drop unless "))
     steps = [_clause(step, keep, rng) for step in pipeline.steps]
     verb, joint = rng.choice(("Write", "Define")), rng.choice((", ", ", then "))
     element = pipeline.family.element
     return (
-        f"{verb} {pipeline.signature()}. For each {element}: {joint.join(steps)}. "
+        f"{verb} {pipeline.signature()} with {manner}. For each {element}: {joint.join(steps)}. "
         f"Return {pipeline.result.text}."
     )
 
