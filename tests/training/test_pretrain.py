@@ -1,10 +1,8 @@
 """Pretraining: the objective, batches that depend on their number alone, and exact resumption."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 import torch
@@ -13,16 +11,14 @@ from typer.testing import CliRunner
 from xpredflow import InputError, generate, load
 from xpredflow.cli import app
 from xpredflow.models.experts import Router, Routing
-from xpredflow.tasks.minimath_story import LARGEST_SUM
 from xpredflow.training.balance import Balance
-from xpredflow.training.batches import TextBatch, chunk
-from xpredflow.training.corruption import REACH, corrupt
+from xpredflow.training.batches import chunk
+from xpredflow.training.corruption import corrupt
 from xpredflow.training.muon import orthogonalise
 from xpredflow.training.objective import masked_cross_entropy
 from xpredflow.training.plots import plot_losses
 from xpredflow.training.pretrain import PretrainConfig, Pretraining
 from xpredflow.training.shapes import SHAPES, tiny
-from xpredflow.training.sums import Sums
 
 SMALL = PretrainConfig(steps=48, batch=4, warmup=4, vocabulary=704, tokenizer_examples=1200)
 
@@ -101,81 +97,6 @@ def test_responses_are_filled_with_eos(training: Pretraining) -> None:
         assert (batch.ids[:, 0] == start).all()
     full = [n for n in lengths if n > training.mixture.response_length]
     assert len(full) >= 4
-
-
-def test_corruption_is_stratified_and_bounded() -> None:
-    response = torch.ones(64, 50, dtype=torch.bool)
-    response[:, :10] = False
-    batch = TextBatch(torch.zeros(64, 50, dtype=torch.long), response)
-    noise = corrupt(batch, None, 1, torch.Generator().manual_seed(0))
-    assert not noise.masked[:, :10].any()
-    assert noise.masked.any(-1).all()
-    assert noise.weight.max() <= 10
-    share = noise.masked.sum(-1) / 40
-    # one row in each of 64 strata of σ: the sorted shares follow the diagonal
-    expected = (torch.arange(64) + 0.5) / 64
-    assert (share.sort().values - expected).abs().max() < 0.2
-    assert abs(share.mean() - 0.5) < 0.03
-
-
-def test_rows_that_are_cut_off_hide_all_that_follows_and_ask_for_what_is_near() -> None:
-    eos, text, length = 1, 30, 60
-    ids = torch.arange(10, 10 + length).repeat(400, 1)
-    ids[:, text:] = eos
-    response = torch.ones(400, length, dtype=torch.bool)
-    response[:, :10] = False
-    draw = torch.Generator().manual_seed(0)
-    noise = corrupt(TextBatch(ids, response), None, eos, draw, cut_share=1.0)
-    first = noise.masked.int().argmax(-1)
-    columns = torch.arange(length)
-    assert torch.equal(noise.masked, columns >= first.unsqueeze(-1))
-    assert torch.equal(noise.asked, noise.masked & (columns < first.unsqueeze(-1) + REACH))
-    assert set(first.tolist()) == set(range(10, text + 1))  # up to the first EOS, each possible
-    # all its counted positions together weigh as much as a response that is wholly masked
-    assert torch.allclose(noise.weight * noise.asked.sum(-1), torch.tensor(50.0))
-
-
-def test_rows_of_which_only_the_tail_is_shown_ask_for_what_stands_before_it() -> None:
-    response = torch.ones(600, 60, dtype=torch.bool)
-    response[:, :10] = False
-    batch = TextBatch(torch.arange(60).repeat(600, 1), response)
-    draw = torch.Generator().manual_seed(0)
-    noise = corrupt(batch, None, 99, draw, cut_share=0.5, tail_share=1.0)
-    columns = torch.arange(60)
-    last = 9 + noise.masked.sum(-1, keepdim=True)
-    assert torch.equal(noise.masked, (columns >= 10) & (columns <= last))
-    assert torch.equal(noise.asked, noise.masked & (columns > last - REACH))
-    assert set(last.flatten().tolist()) == set(range(10, 60))
-
-
-def test_some_rows_are_cut_off_and_the_others_stay_as_they_were() -> None:
-    response = torch.ones(200, 40, dtype=torch.bool)
-    batch = TextBatch(torch.arange(40).repeat(200, 1), response)
-    plain = corrupt(batch, None, 99, torch.Generator().manual_seed(0))
-    mixed = corrupt(batch, None, 99, torch.Generator().manual_seed(0), cut_share=0.5)
-    same = (plain.masked == mixed.masked).all(-1)
-    assert 60 < same.sum() < 140
-    assert torch.equal(plain.asked, plain.masked)
-    assert torch.equal(plain.weight[same], mixed.weight[same])
-
-
-def test_a_block_causal_model_learns_one_block_behind_clean_ones() -> None:
-    size, eos = 8, 1
-    ids = torch.full((200, 40), eos)
-    response = torch.zeros(200, 40, dtype=torch.bool)
-    for i in range(200):
-        ids[i, :30] = torch.arange(10, 40)  # the first EOS stands in block 3
-        response[i, 5:] = True  # the prompt ends inside block 0
-    noise = corrupt(TextBatch(ids, response), size, eos, torch.Generator().manual_seed(0))
-    blocks = set()
-    for i in range(200):
-        places = noise.candidates[i].nonzero().flatten()
-        [block] = set((places // size).tolist())
-        blocks.add(block)
-        assert places.min() == max(5, block * size)
-        assert noise.positions[i].max() == (block + 1) * size - 1  # nothing is read beyond it
-        assert not (noise.masked[i] & ~noise.candidates[i]).any()
-    assert blocks == {0, 1, 2, 3}
 
 
 def test_the_mixture_of_experts_trains_too(tmp_path: Path) -> None:
@@ -257,6 +178,7 @@ def test_a_directory_holds_one_run(tmp_path: Path) -> None:
         ({"shape": "huge"}, "shape is 'huge': choose one of"),
         ({"tasks": "minicode,chess"}, "task 'chess' cannot be trained on"),
         ({"steps": 0}, "steps is 0"),
+        ({"full_share": 1.5}, "full_share is 1.5: give a share from 0 to 1"),
     ],
 )
 def test_bad_settings_are_named(values: dict, message: str) -> None:
@@ -295,34 +217,11 @@ def test_tasks_may_change_on_the_way(tmp_path: Path) -> None:
     training.step = 32
     text = training.mixture.tokenizer.decode(training._batches()[0].ids[0].tolist())
     assert "def " in text
+    mixed_up = replace(SMALL, later="32:minicode;16:minimath,sums")
+    assert [mixed_up.tasks_at(step) for step in (0, 16, 32)] == [
+        later.tasks_at(step) for step in (0, 16, 32)
+    ]
     with pytest.raises(InputError, match="minimat"):
         PretrainConfig(later="8:minimat")
     with pytest.raises(InputError, match="STEP:TASK"):
         PretrainConfig(later="minimath")
-
-
-def test_exercises_in_sums_are_right_and_within_the_range_of_minimath() -> None:
-    exercise, signs = Sums(), set()
-    for index in range(500):
-        problem = exercise.problem("train", index)
-        pieces = exercise.answer(problem, Random(0))
-        assert [wanted for _, wanted in pieces] == [False, True] * (len(pieces) // 2)
-        lines = "".join(text for text, _ in pieces).splitlines()
-        for line in lines:
-            [(a, sign, b, value)] = re.findall(r"^(\d+)([-+*/])(\d+)=(\d+)$", line)
-            exact = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "/": int.__truediv__}
-            assert exact[sign](int(a), int(b)) == int(value) <= LARGEST_SUM
-            signs.add(sign)
-    assert signs == set("+-*/")
-
-
-def test_what_is_given_in_an_exercise_is_never_masked(tmp_path: Path) -> None:
-    training = Pretraining(replace(SMALL, later="0:sums"), tmp_path)
-    tokenizer, eos = training.mixture.tokenizer, training.model.special.eos
-    for batch in training._batches():
-        noise = corrupt(batch, None, eos, torch.Generator().manual_seed(0), cut_share=0.5)
-        for ids, masked, response in zip(batch.ids, noise.masked, batch.response, strict=True):
-            assert not (masked & ~response).any()
-            given = tokenizer.decode(ids[~response].tolist())
-            learned = tokenizer.decode(ids[response & (ids != eos)].tolist())
-            assert given.count("=") == len(learned.split()) == 7

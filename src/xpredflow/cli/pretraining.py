@@ -29,7 +29,7 @@ def pretrain(
             "--option",
             "-o",
             metavar="NAME=VALUE",
-            help="Any other setting of the run, such as batch=32, lr=2e-3, tasks=minimath, seed=1.",
+            help="Any other setting, such as batch=32, tasks=minimath, later='512:sums'.",
         ),
     ] = None,
     threads: shared.Threads = None,
@@ -41,10 +41,11 @@ def pretrain(
 
     \b
     Examples:
-      xpredflow pretrain runs/tiny --steps 16000
-      xpredflow pretrain runs/tiny --steps 16000 --resume
+      xpredflow pretrain runs/tiny --steps 8192
+      xpredflow pretrain runs/tiny --steps 8192 --resume
       xpredflow pretrain runs/small -n 500 -o batch=16 -o tasks=minimath
-      xpredflow generate "Ann has 3 pens, then buys 4. How many pens now?" -m runs/tiny/model
+      xpredflow pretrain runs/sums -n 2048 -o later='512:sums;768:minicode,minimath'
+      xpredflow generate "Ann has 3 pens. Ann gets 4 more." -m runs/tiny/model
     """
     values = merged(given({"shape": shape, "steps": steps}), option)
     from xpredflow.cli.training import run_pretraining

@@ -8,7 +8,7 @@ PEOPLE = ("Tom", "Ann", "Sam", "Eva", "Ben", "Mia", "Leo", "Zoe")
 ITEMS = ("apples", "books", "cards", "coins", "pens", "shells", "stamps", "toys")
 QUESTIONS = ("together", "difference")
 STARTS, AMOUNTS = (3, 30), (2, 9)
-LARGEST = 50  # of one holder's amounts: sums beyond it took tiny far longer to learn
+LARGEST = 50  # of one holder's amounts: the fewer sums, the sooner they are all met
 LARGEST_SUM = 60  # of two holders
 LARGEST_FACTOR = 5  # of the groups that are gained or lost
 

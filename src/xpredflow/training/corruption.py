@@ -108,7 +108,8 @@ def _cut(
     text = candidates & ((ids == eos) & candidates).cumsum(-1).le(1)
     share = torch.rand(len(ids), 1, generator=generator)
     first = 1 + (share * text.sum(-1, keepdim=True)).long()
-    return candidates & (number >= first), candidates & (number >= first) & (number < first + REACH)
+    hidden = candidates & (number >= first)
+    return hidden, hidden & (number < first + REACH)
 
 
 def _but_tail(
@@ -122,7 +123,8 @@ def _but_tail(
     number = candidates.cumsum(-1)
     share = torch.rand(len(ids), 1, generator=generator)
     last = 1 + (share * candidates.sum(-1, keepdim=True)).long()
-    return candidates & (number <= last), candidates & (number <= last) & (number > last - REACH)
+    hidden = candidates & (number <= last)
+    return hidden, hidden & (number > last - REACH)
 
 
 def uncorrupted(batch: TextBatch, block_size: int | None) -> Corruption:

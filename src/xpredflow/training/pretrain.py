@@ -37,7 +37,8 @@ class PretrainConfig:
 
     shape: str = "tiny"
     tasks: str = "minicode,minimath"  # in turn; a name may stand there more than once
-    later: str = ""  # other tasks from a step on, `STEP:TASK,TASK;STEP:…`; `sums` is an exercise
+    # other tasks from a step on, `STEP:TASK,TASK;STEP:…`; `sums` is an exercise
+    later: str = ""
     cut_share: float = 0.5  # rows masked from a random place on instead of here and there
     tail_share: float = 0.25  # rows of which only the tail is shown, from `whole_from` on
     full_share: float = 0.25  # batches filled with EOS up to the full response length
@@ -68,7 +69,7 @@ class PretrainConfig:
             for name in names.split(","):
                 if name not in SOURCES:
                     raise InputError(f"later task {name!r} is unknown: {list(SOURCES)} are known")
-        for name in ("cut_share", "tail_share"):
+        for name in ("cut_share", "tail_share", "full_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}: give a share from 0 to 1")
         for name in ("steps", "batch", "vocabulary", "warmup"):
@@ -83,8 +84,8 @@ class PretrainConfig:
     def tasks_at(self, step: int) -> str:
         """What examples are drawn from at a step."""
         names = self.tasks
-        for first, later in self.stages():
-            if step >= int(first):
+        for first, later in sorted((int(first), later) for first, later in self.stages()):
+            if step >= first:
                 names = later
         return names
 
@@ -126,7 +127,7 @@ class Pretraining:
         self.run = Run(directory, asdict(config), resume, may_change=later)
         tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
         tokenizer = prepare_tokenizer(config, directory, tasks)
-        self.tasks = tasks
+        self.tasks = tasks  # those that are probed, whatever later stages draw from
         self.mixture = _mixture(config, tokenizer, tasks)
         self.model = new_model(config, directory, tokenizer)
         self.average = {n: p.detach().clone() for n, p in self.model.named_parameters()}
