@@ -28,7 +28,7 @@ ONLY = {
     "flow": {"types", "signals"},
     "tasks": {"errors", "tasks"},
     "signals": {"types"},
-    "models": {"types", "errors", "models"},
+    "models": {"types", "errors", "files", "models"},
 }
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,11 +9,11 @@ from typing import Any, ClassVar
 import torch
 from jaxtyping import Float
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from xpredflow.errors import InputError
-from xpredflow.files import write_atomically
+from xpredflow.files import save_tensors, write_atomically
 from xpredflow.randomness import numpy_generator
 from xpredflow.signals import features
 from xpredflow.types import Action, Moment, Signals
@@ -115,9 +114,7 @@ def save_policy(network: BetaNetwork, path: Path, training: dict[str, Any]) -> N
     path = path.with_suffix(".safetensors")
     path.parent.mkdir(parents=True, exist_ok=True)
     about = {"config": asdict(network.config), "training": training}
-    temporary = path.with_suffix(".tmp")
-    save_file(network.state_dict(), temporary)
-    os.replace(temporary, path)
+    save_tensors(network.state_dict(), path)
     write_atomically(path.with_suffix(".json"), json.dumps(about, indent=2) + "\n")
 
 

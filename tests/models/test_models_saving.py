@@ -75,6 +75,13 @@ def test_a_failed_save_leaves_the_earlier_one(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_weights_have_the_rights_of_any_other_file(tmp_path):
+    models.save(models.build(CONFIGS["llada"], 1), tmp_path)
+    (tmp_path / "plain").touch()
+    rights = {file.name: file.stat().st_mode for file in tmp_path.iterdir()}
+    assert rights["model.safetensors"] == rights["plain"]
+
+
 def test_the_same_seed_gives_the_same_weights(family):
     a, b, c = (models.build(CONFIGS[family], seed) for seed in (1, 1, 2))
     assert torch.equal(some_logits(a), some_logits(b))

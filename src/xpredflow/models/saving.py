@@ -8,6 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from xpredflow.files import save_tensors
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.shards import INDEX, SINGLE
 
@@ -18,8 +19,6 @@ def save(
     model: MaskedDiffusionModel, directory: str | Path, max_shard_bytes: int = SHARD_BYTES
 ) -> None:
     """Write weights, config.json and tokenizer; no file is ever half written under its own name."""
-    from safetensors.torch import save_file
-
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     shards = list(_shards(model, max_shard_bytes))
@@ -28,7 +27,7 @@ def save(
     with tempfile.TemporaryDirectory(prefix=".saving-", dir=directory) as temporary:
         draft = Path(temporary)
         for name, keys in zip(names, shards, strict=True):
-            save_file(_tensors(model, keys), draft / name, metadata={"format": "pt"})
+            save_tensors(_tensors(model, keys), draft / name, metadata={"format": "pt"})
         if len(shards) > 1:
             _write_json(draft / INDEX, _index(model, dict(zip(names, shards, strict=True))))
         _write_json(draft / "config.json", _config(model))
