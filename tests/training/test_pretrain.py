@@ -78,6 +78,26 @@ def test_loss_falls_and_the_checkpoint_decodes(tmp_path: Path) -> None:
     assert done.steps <= 8
 
 
+def test_a_checkpoint_can_be_trained_further(tmp_path: Path) -> None:
+    first = Pretraining(replace(SMALL, steps=16), tmp_path / "first")
+    list(first)
+    first.finish(tmp_path / "model", torch.float32)
+    start = str(tmp_path / "model")
+    further = Pretraining(replace(SMALL, start=start, seed=1), tmp_path / "further")
+    for name, value in first.average.items():
+        assert torch.equal(value, further.average[name]), name
+    for name in ("first", "further"):
+        assert (tmp_path / name / "tokenizer.json").is_file()
+    vocabularies = [run.mixture.tokenizer.get_vocab() for run in (first, further)]
+    assert vocabularies[0] == vocabularies[1]
+    list(further)
+    assert further.step == 48
+    with pytest.raises(InputError, match=r"whose architectures is .* where shape 'tiny-moe'"):
+        Pretraining(replace(SMALL, start=start, shape="tiny-moe"), tmp_path / "other")
+    with pytest.raises(InputError, match="unknown model 'copy'"):
+        Pretraining(replace(SMALL, start="copy"), tmp_path / "typo")
+
+
 def test_batches_depend_on_their_number_alone(training: Pretraining) -> None:
     def ids(number: int) -> list:
         return [b.ids.tolist() for b in chunk(training.mixture, number, 4, 0.25)]

@@ -45,6 +45,7 @@ def pretrain(
       xpredflow pretrain runs/tiny --steps 8192 --resume
       xpredflow pretrain runs/small -n 500 -o batch=16 -o tasks=minimath
       xpredflow pretrain runs/sums -n 2048 -o later='512:sums;768:minicode,minimath'
+      xpredflow pretrain runs/longer -n 2048 -o start=runs/tiny/model -o seed=1
       xpredflow generate "Ann has 3 pens. Ann gets 4 more." -m runs/tiny/model
     """
     values = merged(given({"shape": shape, "steps": steps}), option)

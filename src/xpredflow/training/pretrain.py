@@ -4,27 +4,25 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from random import Random
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer
 
 from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel, build, save
-from xpredflow.models.tokenizer import load_tokenizer
 from xpredflow.tasks import TASKS, Runner
 from xpredflow.training.balance import Balance
 from xpredflow.training.batches import BATCHES_PER_CHUNK, Mixture, Source, TextBatch, chunk
+from xpredflow.training.beginning import FRESH, fresh_model, given_model, learn_tokenizer
 from xpredflow.training.corruption import corrupt
 from xpredflow.training.muon import Muon
 from xpredflow.training.objective import masked_cross_entropy
 from xpredflow.training.probe import probe
 from xpredflow.training.runs import Run
 from xpredflow.training.shapes import SHAPES
-from xpredflow.training.start import start_copying
 from xpredflow.training.sums import Sums
-from xpredflow.training.tokenizer import END, MASK, START, TURN, train_tokenizer
+from xpredflow.training.tokenizer import END, START, TURN
 
 REPORT_EVERY = 64
 SOURCES: dict[str, Callable[[], Source]] = {**TASKS, "sums": Sums}
@@ -54,7 +52,8 @@ class PretrainConfig:
     probe_every: int = 2048  # steps between two probes of the accuracy; 0: never
     vocabulary: int = 704
     tokenizer_examples: int = 20_000  # that the vocabulary is learned from
-    start: Literal["copying", "plain"] = "copying"  # training/start.py, or random throughout
+    # training/start.py, `plain` for random throughout, or a checkpoint to train further
+    start: str = "copying"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -126,10 +125,14 @@ class Pretraining:
         later = ("steps", "decay_share", "probe_every", "later", "whole_from")
         self.run = Run(directory, asdict(config), resume, may_change=later)
         tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
-        tokenizer = prepare_tokenizer(config, directory, tasks)
+        if config.start in FRESH:
+            learn_tokenizer(directory, tasks, config.vocabulary, config.tokenizer_examples)
+            self.model = fresh_model(directory, config.shape, config.start, config.seed)
+        else:
+            self.model = given_model(directory, config.shape, config.start)
+        tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
         self.tasks = tasks  # those that are probed, whatever later stages draw from
         self.mixture = _mixture(config, tokenizer, tasks)
-        self.model = new_model(config, directory, tokenizer)
         self.average = {n: p.detach().clone() for n, p in self.model.named_parameters()}
         self.optimizers = make_optimizers(self.model, config)
         self.balance = Balance(self.model)
@@ -250,33 +253,8 @@ def make_optimizers(
     ]
 
 
-def prepare_tokenizer(config: PretrainConfig, directory: Path, tasks: tuple) -> Tokenizer:
-    """The run's tokenizer, trained on a sample of its own examples the first time."""
-    path = directory / "tokenizer.json"
-    if not path.is_file():
-        texts = []
-        for number in range(config.tokenizer_examples):
-            task = tasks[number % len(tasks)]
-            problem = task.problem("train", number)
-            texts += [problem.prompt, task.answer(problem, Random(number))]
-        train_tokenizer(texts, config.vocabulary, directory)
-    return Tokenizer.from_file(str(path))
-
-
 def _mixture(config: PretrainConfig, tokenizer: Tokenizer, tasks: tuple) -> Mixture:
     vocabulary = tokenizer.get_vocab()
     start, turn, end = (vocabulary[token] for token in (START, TURN, END))
     length = max(task.response_length for task in tasks)
     return Mixture(tasks, tokenizer, (start, turn, end), length, config.seed)
-
-
-def new_model(
-    config: PretrainConfig, directory: Path, tokenizer: Tokenizer
-) -> MaskedDiffusionModel:
-    """The untrained model of the run's shape, its vocabulary that of the tokenizer."""
-    vocabulary = tokenizer.get_vocab()
-    shape = SHAPES[config.shape](len(vocabulary), vocabulary[MASK], vocabulary[END])
-    model = build(shape, config.seed, tokenizer=load_tokenizer(directory))
-    if config.start == "copying":
-        start_copying(model, config.seed)
-    return model
