@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from xpredflow.tasks.minimath import MiniMath
-from xpredflow.tasks.minimath_story import LARGEST_SUM, parse
+from xpredflow.tasks.minimath_story import LARGEST_SUM, SMALLEST, parse
 from xpredflow.tasks.minimath_working import MANNERS, work
 from xpredflow.tasks.splits import Problem
 
@@ -27,7 +27,7 @@ def test_answers_are_right_line_by_line():
             a, b, result = int(a), int(b), int(result)
             value = {"+": a + b, "-": a - b, "*": a * b, "/": a / b}[sign]
             assert value == result, (problem.prompt, text)
-            assert 0 < result <= LARGEST_SUM
+            assert SMALLEST <= result <= LARGEST_SUM
         assert int(equations[-1][3]) == problem.meta["answer"]
 
 

@@ -25,8 +25,8 @@ PARSE = {"minicode": parse_pipeline, "minimath": parse_story}
 PINNED = {
     ("minicode", "test"): "938b7f2cf0e7c0b264f63e844751d886",
     ("minicode", "validation"): "7496b2e8ac2b622e9c3189dd7b34431b",
-    ("minimath", "test"): "44e8f6c52f9988bb5fcd97f6284d30c4",
-    ("minimath", "validation"): "8bb7206c58f58c1dffa0647f9a172710",
+    ("minimath", "test"): "284a7ef1700175fed2c8b999bda3570f",
+    ("minimath", "validation"): "2c4787577e81925385f46ae8fa7d17f1",
 }
 
 

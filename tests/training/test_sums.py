@@ -6,7 +6,7 @@ from random import Random
 
 import torch
 
-from xpredflow.tasks.minimath_story import LARGEST_SUM
+from xpredflow.tasks.minimath_story import LARGEST_SUM, SMALLEST
 from xpredflow.training.corruption import corrupt
 from xpredflow.training.pretrain import PretrainConfig, Pretraining
 from xpredflow.training.sums import Sums
@@ -22,7 +22,8 @@ def test_exercises_in_sums_are_right_and_within_the_range_of_minimath() -> None:
         for line in lines:
             [(a, sign, b, value)] = re.findall(r"^(\d+)([-+*/])(\d+)=(\d+)$", line)
             exact = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "/": int.__truediv__}
-            assert exact[sign](int(a), int(b)) == int(value) <= LARGEST_SUM
+            assert exact[sign](int(a), int(b)) == int(value)
+            assert SMALLEST <= int(value) <= LARGEST_SUM
             signs.add(sign)
     assert signs == set("+-*/")
 

@@ -7,7 +7,10 @@ from random import Random
 PEOPLE = ("Tom", "Ann", "Sam", "Eva", "Ben", "Mia", "Leo", "Zoe")
 ITEMS = ("apples", "books", "cards", "coins", "pens", "shells", "stamps", "toys")
 QUESTIONS = ("together", "difference")
-STARTS, AMOUNTS = (3, 30), (2, 9)
+STARTS, AMOUNTS = (10, 40), (2, 9)
+# Every result has two digits, so that the form of a worked answer says how long it is: where it
+# took computing to know that, decoders of the whole response left too little room (docs/log.md).
+SMALLEST = 10
 LARGEST = 50  # of one holder's amounts: the fewer sums, the sooner they are all met
 LARGEST_SUM = 60  # of two holders
 LARGEST_FACTOR = 5  # of the groups that are gained or lost
@@ -115,10 +118,10 @@ def draw(rng: Random, level: int) -> Story | None:
     if level > 1 and rng.random() < 0.4:
         first = rng.randint(1, lines - 2)
         a, b = _holder(rng, names[0], first), _holder(rng, names[1], lines - 1 - first)
-        if a is None or b is None or a.end == b.end:
+        if a is None or b is None:
             return None
         story = Story(item, (a, b), rng.choice(QUESTIONS))
-        return story if story.answer <= LARGEST_SUM else None
+        return story if SMALLEST <= story.answer <= LARGEST_SUM else None
     holder = _holder(rng, names[0], lines)
     return holder and Story(item, (holder,))
 
@@ -128,12 +131,14 @@ def _holder(rng: Random, name: str, lines: int) -> Holder | None:
     events: list[Event] = []
     while lines:
         event = _event(rng, value, lines)
+        if event.groups and event.operand < SMALLEST:
+            return None
         # A factor right after a factor reads oddly and collapses into one.
         if events and event.sign in "*/" and events[-1].sign in "*/":
             return None
         lines -= 2 if event.groups else 1
         value = event.apply(value)
-        if not 1 <= value <= LARGEST:
+        if not SMALLEST <= value <= LARGEST:
             return None
         events.append(event)
     return Holder(name, start, tuple(events))
@@ -145,12 +150,12 @@ def _event(rng: Random, value: int, lines: int) -> Event:
     if sort == 0 and value <= LARGEST // 3:
         return Event("*", rng.choice((2, 3)))
     if sort == 1:
-        parts = [n for n in (2, 3, 4, 5) if value % n == 0]
+        parts = [n for n in (2, 3, 4, 5) if value % n == 0 and value // n >= SMALLEST]
         if parts:
             return Event("/", rng.choice(parts))
     sign = rng.choice("+-")
     if sort in (2, 3) and lines >= 2:
-        return Event(sign, rng.randint(2, LARGEST_FACTOR), rng.randint(2, LARGEST_FACTOR))
+        return Event(sign, rng.randint(*AMOUNTS), rng.randint(2, LARGEST_FACTOR))
     return Event(sign, rng.randint(*AMOUNTS))
 
 
@@ -162,7 +167,7 @@ def count_problems() -> int:
     for _ in range(3):
         after: dict[int, int] = {}
         for (value, count), change in product(ways.items(), changes):
-            if 1 <= value + change <= LARGEST:
+            if SMALLEST <= value + change <= LARGEST:
                 after[value + change] = after.get(value + change, 0) + count
         ways = after
     return len(PEOPLE) * len(ITEMS) * sum(ways.values())

@@ -23,22 +23,20 @@ class Equation:
 
 
 def work(story: Story, manner: str, rng: Random) -> str:
-    """The equations, either holder first, in the manner asked for, and the answer."""
-    order = rng.sample(range(len(story.holders)), len(story.holders))
-    equations = _equations(story, order, swap=rng.random() < 0.5)
+    """The equations in the manner asked for, and the answer."""
+    equations = _equations(story, swap=rng.random() < 0.5)
     lines = MANNERS[manner](story, equations, rng)
     return "\n".join([*lines, f"#### {story.answer}"])
 
 
-def _equations(story: Story, order: list[int], swap: bool) -> list[Equation]:
+def _equations(story: Story, swap: bool) -> list[Equation]:
     """An equation per event, and one before it where a product is needed.
 
-    `swap` turns sums and products round. The events of a holder keep their order: where it was
-    free, a model of this size lost track of what it had already used.
+    `swap` turns sums and products round. Holders and events keep their order: where it was free,
+    a model of this size lost track of what it had already used.
     """
     equations: list[Equation] = []
-    for index in order:
-        holder = story.holders[index]
+    for index, holder in enumerate(story.holders):
         value = holder.start
         for event in holder.events:
             if event.groups:
@@ -48,11 +46,11 @@ def _equations(story: Story, order: list[int], swap: bool) -> list[Equation]:
             left = _expression(value, event.sign, event.operand, swap)
             equations.append(Equation(index, left, after))
             value = after
-    return [*equations, *_final(story, order, swap)]
+    return [*equations, *_final(story, swap)]
 
 
-def _final(story: Story, order: list[int], swap: bool) -> list[Equation]:
-    ends = [story.holders[index].end for index in order]
+def _final(story: Story, swap: bool) -> list[Equation]:
+    ends = [holder.end for holder in story.holders]
     if story.question == "together":
         return [Equation(FINAL, _expression(ends[0], "+", ends[1], swap), story.answer)]
     if story.question == "difference":

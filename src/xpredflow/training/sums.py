@@ -7,7 +7,13 @@ be computed.
 
 from random import Random
 
-from xpredflow.tasks.minimath_story import AMOUNTS, LARGEST, LARGEST_FACTOR, LARGEST_SUM
+from xpredflow.tasks.minimath_story import (
+    AMOUNTS,
+    LARGEST,
+    LARGEST_FACTOR,
+    LARGEST_SUM,
+    SMALLEST,
+)
 from xpredflow.tasks.splits import Problem
 
 SUMS = 7  # in one exercise
@@ -39,20 +45,22 @@ def result(text: str) -> int:
 
 
 def _sum(rng: Random) -> str:
-    """Of the sizes that minimath meets."""
+    """Of the sizes that minimath meets; results have two digits."""
     sort = rng.randrange(10)
     if sort == 0:
-        a, b = rng.randint(2, LARGEST_FACTOR), rng.randint(2, LARGEST_FACTOR)
-        return f"{a}*{b}"
+        groups = rng.randint(2, LARGEST_FACTOR)
+        return _either(rng, groups, "*", rng.randint(-(-SMALLEST // groups), AMOUNTS[1]))
     if sort == 1:
         factor = rng.choice((2, 3))
-        return f"{rng.randint(1, LARGEST // factor)}*{factor}"
+        return _either(rng, rng.randint(SMALLEST, LARGEST // factor), "*", factor)
     if sort == 2:
-        parts = rng.randint(2, 5)
-        return f"{parts * rng.randint(1, LARGEST // parts)}/{parts}"
-    most = rng.choice((AMOUNTS[1], LARGEST_FACTOR**2, LARGEST))
-    b = rng.randint(1, most)
+        parts = rng.randint(2, LARGEST // SMALLEST)
+        return f"{parts * rng.randint(SMALLEST, LARGEST // parts)}/{parts}"
+    b = rng.randint(*rng.choice((AMOUNTS, (SMALLEST, LARGEST - SMALLEST))))
     if sort < 7:
-        a = rng.randint(1, LARGEST_SUM - b)
-        return f"{a}+{b}" if rng.random() < 0.5 else f"{b}+{a}"
-    return f"{rng.randint(b, LARGEST + 1)}-{b}"
+        return _either(rng, rng.randint(SMALLEST, LARGEST_SUM - b), "+", b)
+    return f"{rng.randint(b + SMALLEST, LARGEST)}-{b}"
+
+
+def _either(rng: Random, a: int, sign: str, b: int) -> str:
+    return f"{a}{sign}{b}" if rng.random() < 0.5 else f"{b}{sign}{a}"
