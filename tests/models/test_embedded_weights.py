@@ -1,0 +1,29 @@
+"""The weights that come with the package: small, in their layouts, and really trained."""
+
+import pytest
+
+from xpredflow.evaluation import Job, evaluate
+from xpredflow.models.embedded import assets, embedded_names, is_trained, load_embedded
+from xpredflow.sandbox import Sandbox
+from xpredflow.tasks import TASKS
+
+PROBLEMS = 8
+
+
+@pytest.mark.parametrize("name", embedded_names())
+def test_every_embedded_model_is_trained_and_all_fit_a_wheel(name: str) -> None:
+    assert is_trained(assets(name))
+    files = [file for name in embedded_names() for file in assets(name).iterdir()]
+    assert sum(file.stat().st_size for file in files) < 25_000_000
+
+
+@pytest.mark.parametrize("name", embedded_names())
+def test_most_problems_are_solved_at_full_budget(name: str) -> None:
+    """A smoke test; docs/embedded.md has the figures over all test problems."""
+    model = load_embedded(name)
+    with Sandbox() as box:
+        for task in ("minicode", "minimath"):
+            job = Job(task, "validation", "mask", limit=PROBLEMS)
+            samples = evaluate(model, TASKS[task](), job, run=box.runner)
+            solved = sum(sample.passed for sample in samples)
+            assert solved >= PROBLEMS // 2, [(s.prompt, s.answer, s.reason) for s in samples]
