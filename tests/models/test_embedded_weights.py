@@ -1,5 +1,7 @@
 """The weights that come with the package: small, in their layouts, and really trained."""
 
+import json
+
 import pytest
 
 from xpredflow.evaluation import Job, evaluate
@@ -27,3 +29,12 @@ def test_most_problems_are_solved_at_full_budget(name: str) -> None:
             samples = evaluate(model, TASKS[task](), job, run=box.runner)
             solved = sum(sample.passed for sample in samples)
             assert solved >= PROBLEMS // 2, [(s.prompt, s.answer, s.reason) for s in samples]
+
+
+@pytest.mark.parametrize("name", embedded_names())
+def test_the_tokenizer_is_one_that_every_supported_transformers_reads(name: str) -> None:
+    """Its version 5 writes a class and a list of extra tokens that version 4 rejects."""
+    about = json.loads((assets(name) / "tokenizer_config.json").read_text())
+    assert about["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert "extra_special_tokens" not in about
+    assert about["chat_template"]

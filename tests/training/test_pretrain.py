@@ -94,7 +94,7 @@ def test_a_checkpoint_can_be_trained_further(tmp_path: Path) -> None:
     assert further.step == 48
     with pytest.raises(InputError, match=r"whose architectures is .* where shape 'tiny-moe'"):
         Pretraining(replace(SMALL, start=start, shape="tiny-moe"), tmp_path / "other")
-    with pytest.raises(InputError, match="unknown model 'copy'"):
+    with pytest.raises(InputError, match="none of copying, plain: unknown model 'copy'"):
         Pretraining(replace(SMALL, start="copy"), tmp_path / "typo")
 
 

@@ -46,7 +46,7 @@ def pretrain(
       xpredflow pretrain runs/small -n 500 -o batch=16 -o tasks=minimath
       xpredflow pretrain runs/sums -n 2048 -o later='512:sums;768:minicode,minimath'
       xpredflow pretrain runs/longer -n 2048 -o start=runs/tiny/model -o seed=1
-      xpredflow generate "Ann has 3 pens. Ann gets 4 more." -m runs/tiny/model
+      xpredflow generate "Ann has 13 pens, buys 4. How many pens now?" -m runs/tiny/model
     """
     values = merged(given({"shape": shape, "steps": steps}), option)
     from xpredflow.cli.training import run_pretraining

@@ -13,7 +13,7 @@ from xpredflow.models.tokenizer import load_tokenizer
 from xpredflow.training.batches import Source
 from xpredflow.training.shapes import SHAPES
 from xpredflow.training.start import start_copying
-from xpredflow.training.tokenizer import END, MASK, train_tokenizer
+from xpredflow.training.tokenizer import END, MASK, START, TURN, train_tokenizer
 
 FRESH = ("copying", "plain")  # starts that need no checkpoint
 
@@ -43,7 +43,10 @@ def fresh_model(directory: Path, shape: str, start: str, seed: int) -> MaskedDif
 
 def given_model(directory: Path, shape: str, start: str) -> MaskedDiffusionModel:
     """A checkpoint in fp32, if it has the shape that the run names; its tokenizer is copied."""
-    model = load(start, dtype="float32")
+    try:
+        model = load(start, dtype="float32")
+    except InputError as error:
+        raise InputError(f"start is {start!r}, none of {', '.join(FRESH)}: {error}") from error
     if model.tokenizer is None:
         raise InputError(f"start is {start!r}, which has no tokenizer.json: training needs it too")
     model.tokenizer.save_pretrained(str(directory))
@@ -58,7 +61,7 @@ def given_model(directory: Path, shape: str, start: str) -> MaskedDiffusionModel
 
 def _config(directory: Path, shape: str) -> dict:
     vocabulary = Tokenizer.from_file(str(directory / "tokenizer.json")).get_vocab()
-    missing = [token for token in (MASK, END) if token not in vocabulary]
+    missing = [token for token in (START, TURN, END, MASK) if token not in vocabulary]
     if missing:
         raise InputError(f"the tokenizer in {str(directory)!r} lacks {missing[0]!r}: train another")
     return SHAPES[shape](len(vocabulary), vocabulary[MASK], vocabulary[END])
