@@ -24,42 +24,43 @@ class Equation:
 
 def work(story: Story, manner: str, rng: Random) -> str:
     """The equations in the manner asked for, and the answer."""
-    equations = _equations(story, swap=rng.random() < 0.5)
+    equations = _equations(story, rng)
     lines = MANNERS[manner](story, equations, rng)
     return "\n".join([*lines, f"#### {story.answer}"])
 
 
-def _equations(story: Story, swap: bool) -> list[Equation]:
+def _equations(story: Story, rng: Random) -> list[Equation]:
     """An equation per event, and one before it where a product is needed.
 
-    `swap` turns sums and products round. Holders and events keep their order: where it was free,
-    a model of this size lost track of what it had already used.
+    Each sum and product may stand either way round. Holders and events keep their order: where
+    it was free, a model of this size lost track of what it had already used.
     """
     equations: list[Equation] = []
     for index, holder in enumerate(story.holders):
         value = holder.start
         for event in holder.events:
             if event.groups:
-                left = _expression(event.groups, "*", event.amount, swap)
+                left = _expression(event.groups, "*", event.amount, rng)
                 equations.append(Equation(PRODUCT, left, event.operand))
             after = event.apply(value)
-            left = _expression(value, event.sign, event.operand, swap)
+            left = _expression(value, event.sign, event.operand, rng)
             equations.append(Equation(index, left, after))
             value = after
-    return [*equations, *_final(story, swap)]
+    return [*equations, *_final(story, rng)]
 
 
-def _final(story: Story, swap: bool) -> list[Equation]:
+def _final(story: Story, rng: Random) -> list[Equation]:
     ends = [holder.end for holder in story.holders]
     if story.question == "together":
-        return [Equation(FINAL, _expression(ends[0], "+", ends[1], swap), story.answer)]
+        return [Equation(FINAL, _expression(ends[0], "+", ends[1], rng), story.answer)]
     if story.question == "difference":
         return [Equation(FINAL, f"{max(ends)}-{min(ends)}", story.answer)]
     return []
 
 
-def _expression(a: int, sign: str, b: int, swap: bool) -> str:
-    return f"{b}{sign}{a}" if swap and sign in "+*" else f"{a}{sign}{b}"
+def _expression(a: int, sign: str, b: int, rng: Random) -> str:
+    swapped = sign in "+*" and rng.random() < 0.5
+    return f"{b}{sign}{a}" if swapped else f"{a}{sign}{b}"
 
 
 def letters(story: Story, equations: list[Equation], rng: Random) -> list[str]:
