@@ -68,19 +68,19 @@ def test_problems_name_their_manner_and_draw_all_of_them():
     ("text", "passed"),
     [
         ("1+1=2\n#### 14", True),
-        ("####14", True),
-        ("#### 3\n#### 14", True),
-        ("#### 14 \nmore", True),
-        ("#### 014", True),
-        ("#### 14\n#### 3", False),
+        ("1+1=2\n####14", True),
+        ("1+1=2\n#### 3\n#### 14", True),
+        ("1+1=2\n#### 14 \nmore", True),
+        ("1+1=2\n#### 014", True),
+        ("1+1=2\n#### 14\n#### 3", False),
         ("14", False),
         ("####", False),
-        ("####\n14", False),
-        ("#### 14.0", False),
-        ("#### 14 apples", False),
-        ("#### -14", False),
-        ("#### ١٤", False),
-        ("#### " + "9" * 10_000, False),
+        ("1+1=2\n####\n14", False),
+        ("1+1=2\n#### 14.0", False),
+        ("1+1=2\n#### 14 apples", False),
+        ("1+1=2\n#### -14", False),
+        ("1+1=2\n#### ١٤", False),
+        ("1+1=2\n#### " + "9" * 10_000, False),
         ("", False),
     ],
 )
@@ -89,3 +89,24 @@ def test_scoring_is_strict(text, passed):
     verdict = TASK.score(problem, text)
     assert verdict.passed is passed
     assert verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("working", "reason"),
+    [
+        ("x=28\nx=28/2=14", "right"),
+        ("Group: 7*2=14\nMore: 20-6=14", "right"),
+        ("First 30/4=15/2.", "right"),
+        ("28/2=14 pens,\n14+1=16 pens,", "not true: '14+1=16'"),
+        ("x=3++6=9", "not true: '3++6=9'"),
+        ("x=1442=16", "not true: '1442=16'"),
+        ("5/0=14", "not true: '5/0=14'"),
+        ("12345678901=12345678901", "not true: '12345678901=12345678901'"),
+        ("14=", "not true: '14='"),
+        ("x=14", "not true: 'no equation'"),
+        ("", "not true: 'no equation'"),
+    ],
+)
+def test_the_working_must_hold(working, reason):
+    verdict = TASK.score(Problem("", "", 1, {"answer": 14}), f"{working}\n#### 14")
+    assert (verdict.passed, verdict.reason) == (reason == "right", reason)

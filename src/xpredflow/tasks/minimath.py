@@ -1,6 +1,7 @@
-"""minimath: a short word problem, worked step by step, graded by the number after ####."""
+"""minimath: a short word problem, worked step by step; answer and working must both be right."""
 
 import re
+from fractions import Fraction
 from random import Random
 
 from xpredflow.tasks import minimath_story
@@ -14,6 +15,33 @@ from xpredflow.tasks.splits import (
     Verdict,
     generated_size,
 )
+
+_FORMULA = re.compile(r"[0-9+*/=-]*[0-9][0-9+*/=-]*")
+_SIDE = re.compile(r"([0-9]{1,4})(?:([-+*/])([0-9]{1,4}))?")
+
+
+def untrue(working: str) -> str | None:
+    """The first formula that does not hold, or that no equation is there; None where all hold.
+
+    A formula is what digits and signs stand together in, such as 4*3=12, and x=4*3=12 too.
+    """
+    formulas = [found.group().removeprefix("=") for found in _FORMULA.finditer(working)]
+    values = ((formula, {_value(side) for side in formula.split("=")}) for formula in formulas)
+    wrong = (formula for formula, found in values if len(found) > 1 or None in found)
+    return next(wrong, None if any("=" in formula for formula in formulas) else "no equation")
+
+
+def _value(side: str) -> Fraction | None:
+    """Of a number or of one operation on two; None for anything else."""
+    found = _SIDE.fullmatch(side)
+    if found is None:
+        return None
+    a, sign, b = found.groups()
+    if sign is None:
+        return Fraction(a)
+    if sign == "/":
+        return Fraction(int(a), int(b)) if int(b) else None
+    return Fraction({"+": int(a) + int(b), "-": int(a) - int(b), "*": int(a) * int(b)}[sign])
 
 
 class MiniMath:
@@ -38,8 +66,12 @@ class MiniMath:
         return work(minimath_story.parse(problem.id), problem.meta["manner"], rng)
 
     def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict:
-        """Whether the integer after the last #### is the answer; nothing is run."""
-        _, mark, tail = text.rpartition("####")
+        """Whether the integer after the last #### is the answer and every equation before it holds.
+
+        The working counts because a model of this size can tell the answer without it: graded by
+        the answer alone, most answers with garbled steps would pass, and decoders look alike.
+        """
+        working, mark, tail = text.rpartition("####")
         if not mark:
             return Verdict(False, "no #### in the text")
         given = tail.split("\n", 1)[0].strip()
@@ -47,8 +79,10 @@ class MiniMath:
             return Verdict(False, f"not an integer after ####: {given[:40]!r}")
         expected = problem.meta["answer"]
         # The length first: int() of thousands of digits would raise.
-        passed = len(given) < 20 and int(given) == expected
-        return Verdict(passed, "right" if passed else f"{given[:40]} instead of {expected}")
+        if len(given) >= 20 or int(given) != expected:
+            return Verdict(False, f"{given[:40]} instead of {expected}")
+        wrong = untrue(working)
+        return Verdict(not wrong, f"not true: {wrong[:40]!r}" if wrong else "right")
 
     def size(self, split: str) -> int:
         """How many problems a split has."""
