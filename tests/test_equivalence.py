@@ -1,30 +1,35 @@
 """What ties the worlds together: flow contains threshold decoding, ours agree with references."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from toy import MASK, ToyModel, prompts
 
 from xpredflow import Flow, Rules, generate
 from xpredflow.decoders.discrete import predict
-from xpredflow.policy import Jump
+from xpredflow.policy import Constant, Jump
 from xpredflow.signals import read
 from xpredflow.types import Moment, SpecialTokens
 
 THRESHOLD_AS_FLOW = Rules(reedit_margin=None, commit="before", final="state")
+STAY = Constant(0.0)
 
 
 @pytest.mark.parametrize("theta", [0.2, 0.4, 0.6, 0.9, 0.99])
 @pytest.mark.parametrize("block_length", [None, 8])
 @pytest.mark.parametrize("steps", [None, "1/4"])
-def test_flow_with_a_jump_is_threshold_decoding(theta, block_length, steps) -> None:
+@pytest.mark.parametrize("by", ["jump", "commit_above"])
+def test_flow_contains_threshold_decoding(theta, block_length, steps, by) -> None:
     """Token by token and step by step, whether it converges or the budget ends it."""
+    as_flow = Flow(Jump(theta), THRESHOLD_AS_FLOW)
+    if by == "commit_above":
+        as_flow = Flow(STAY, replace(THRESHOLD_AS_FLOW, commit_above=theta))
     shared = {"gen_length": 24, "block_length": block_length, "steps": steps, "trace": True}
     for seed in range(4):
         model = ToyModel(seed)
         discrete = generate(model, prompts(4, seed), decoder=f"threshold:{theta}", **shared)
-        flow = generate(
-            model, prompts(4, seed), decoder=Flow(Jump(theta), THRESHOLD_AS_FLOW), **shared
-        )
+        flow = generate(model, prompts(4, seed), decoder=as_flow, **shared)
         for a, b in zip(discrete, flow, strict=True):
             assert (a.all_ids, a.steps) == (b.all_ids, b.steps)
             assert a.trace is not None

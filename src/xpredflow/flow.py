@@ -23,6 +23,7 @@ class Rules:
     reedit_when: Literal["before", "after"] = "before"  # t before or after this step's update
     commit: Literal["before", "after", "off"] = "before"  # which t says who may be committed
     commit_below: float = 0.99  # only positions with less progress are candidates
+    commit_above: float | None = None  # also commit every candidate with c ≥ this; not the paper's
     tau: float = 0.9  # a row stops when every t ≥ τ
     clamp: float = 0.05  # floor of 1 − t in the velocity
     top_k: int | None = 1  # readout of the clean state; None: full softmax
@@ -55,7 +56,7 @@ class Flow:
         x_next = torch.where(reedited.unsqueeze(-1), mixed, x_next)
         t_next = torch.where(reedited, c, t_next)
 
-        committed = self._surest(signals.rank, t if rules.commit == "before" else t_next, live)
+        committed = self._surest(signals, t if rules.commit == "before" else t_next, live)
         x_next = torch.where(committed.unsqueeze(-1), x_pred, x_next)
         t_next = t_next.masked_fill(committed, 1.0)
 
@@ -84,14 +85,17 @@ class Flow:
         return c - t < -self.rules.reedit_margin
 
     def _surest(
-        self, rank: Float[Tensor, "B N"], t: Float[Tensor, "B N"], live: Bool[Tensor, "B N"]
+        self, signals: Signals, t: Float[Tensor, "B N"], live: Bool[Tensor, "B N"]
     ) -> Bool[Tensor, "B N"]:
         """Hard commitment: the most confident position of each row that is not settled yet."""
         candidates = live & (t < self.rules.commit_below)
         if self.rules.commit == "off":
             return torch.zeros_like(candidates)
-        best = rank.masked_fill(~candidates, -torch.inf).argmax(-1, keepdim=True)
-        return torch.zeros_like(candidates).scatter(-1, best, True) & candidates
+        best = signals.rank.masked_fill(~candidates, -torch.inf).argmax(-1, keepdim=True)
+        chosen = torch.zeros_like(candidates).scatter(-1, best, True)
+        if self.rules.commit_above is not None:
+            chosen = chosen | (signals.confidence >= self.rules.commit_above)
+        return chosen & candidates
 
 
 def nearest_tokens(canvas: Canvas, space: Space, tokens_at_once: int = 16384) -> Int[Tensor, "B N"]:
