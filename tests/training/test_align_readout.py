@@ -46,6 +46,17 @@ def test_the_readout_and_its_gradients_are_the_definition(chunk: int) -> None:
     torch.testing.assert_close(torch.autograd.grad(3 * read.total, (hidden, head)), wanted)
 
 
+def test_cross_entropy_can_be_added_at_chosen_positions() -> None:
+    hidden, head, table, target = inputs()
+    weight = torch.linspace(0, 2, POSITIONS, dtype=torch.float64)
+    error, entropy, _ = definition(hidden, head, table, target)
+    total = error.sum() + (weight * entropy).sum()
+    wanted = torch.autograd.grad(total, (hidden, head))
+    read = read_out(hidden, target, Tables(head, table, MASK), 4, weight)
+    torch.testing.assert_close(read.total, total)
+    torch.testing.assert_close(torch.autograd.grad(read.total, (hidden, head)), wanted)
+
+
 def test_the_mask_token_is_never_read() -> None:
     hidden, head, table, target = inputs()
     with torch.no_grad():

@@ -81,7 +81,7 @@ class Alignment:
         self.device, self.stored = model.embedding.device, model.embedding.dtype
         self.answers, self.held = hold_out(start.answers, config.holdout, config.seed)
         self.before = self._measured(model) if state is None else Consistency(**state["before"])
-        self.objective = XPrediction(self._trainable(model), config.chunk)
+        self.objective = XPrediction(self._trainable(model), config.chunk, config.clean_entropy)
         self.reference = self._frozen_copy()
         shard(self.objective, share)
         self.parameters = {

@@ -24,6 +24,7 @@ class AlignConfig:
     clip: float = 1.0
     lora_rank: int = 0  # 0: all parameters but W_e are trained
     lora_targets: str = ""  # such as q_proj,v_proj; without: every linear matrix of the layers
+    clean_entropy: float = 0.0  # weight of the cross-entropy at unmasked positions; not the paper's
     holdout: int = 64  # answers that the consistency is measured on and that are not trained on
     reference_every: int = 1  # steps between two looks at the reference's CE; 0: never
     checkpointing: bool = False  # recompute activations in the backward pass
@@ -44,6 +45,8 @@ class AlignConfig:
         for name in ("lr", "clip"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} is {getattr(self, name)}: give a number above 0")
+        if self.clean_entropy < 0:
+            raise InputError(f"clean_entropy is {self.clean_entropy}: give a number ≥ 0")
         if self.lora_targets and not self.lora_rank:
             raise InputError(
                 f"lora_targets is {self.lora_targets!r} but lora_rank is 0, which trains all"

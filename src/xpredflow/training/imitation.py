@@ -14,6 +14,7 @@ from xpredflow.beta_policy import (
     BetaNetwork,
     expected_fraction,
     load_policy,
+    to_fraction,
 )
 from xpredflow.decoders import POLICIES, make_policy
 from xpredflow.errors import InputError
@@ -27,6 +28,7 @@ from xpredflow.types import Action, Moment, Policy, Signals
 
 _RATE = 3e-3
 _BATCH = 2048
+_SMALL = 1 / 32  # steps well below this all mean to wait: no effort goes into telling them apart
 _IMAGINED = (64, 64)  # views beside those of rollouts
 
 
@@ -116,7 +118,7 @@ def _imagined(teacher: Policy, setup: Setup) -> Records:
 
 
 def _fit(network: BetaNetwork, parts: list[Records], setup: Setup) -> None:
-    """Regress log2 E[a] on the teacher's log2 a, and κ on its wish."""
+    """Regress log2 (E[a] + small) on the teacher's, and κ on its wish."""
     config, seen = setup.config, Records.join(parts)
     optimizer = torch.optim.Adam(network.parameters(), lr=_RATE)
     draw = torch.Generator().manual_seed(config.seed)
@@ -140,7 +142,8 @@ def _error(network: BetaNetwork, seen: Records, kappa0: float) -> float:
 def _gaps(
     network: BetaNetwork, seen: Records, chosen: Tensor, kappa0: float
 ) -> tuple[Tensor, Tensor]:
-    """How far log2 E[a] is from the teacher's log2 a, and ln κ from its wish."""
+    """How far E[a] is from the teacher's a, in octaves, and ln κ from its wish."""
     mu, kappa = network(seen.features[chosen])
-    wish = LOG2_A_MIN * (1 - seen.latent[chosen])
-    return expected_fraction(mu, kappa).log2() - wish, kappa.log() - math.log(kappa0)
+    wish = to_fraction(seen.latent[chosen])
+    gap = (expected_fraction(mu, kappa) + _SMALL).log2() - (wish + _SMALL).log2()
+    return gap, kappa.log() - math.log(kappa0)

@@ -8,6 +8,9 @@ positions have logits at any time, in the forward and in the backward pass. With
 the gradient is ∂L/∂z = p ⊙ (a − p·a), so it is at hand as soon as p is: both gradients, ∂L/∂h and
 ∂L/∂W, are summed up on the way forward and the head is never multiplied a second time.
 
+Where p(x0) is next to nothing that gradient vanishes too, however wrong the prediction is. A
+cross-entropy may be added at chosen positions, whose gradient p − 1 at x0 does not.
+
 Dimension names beside those of types.py: P positions of all rows, C of one chunk.
 """
 
@@ -21,7 +24,7 @@ CHUNK = 256  # at LLaDA's 126,464 tokens: 0.26 GB
 
 
 class Readout(NamedTuple):
-    """What was read at each position; only `total`, the sum of the errors, has a gradient.
+    """What was read at each position; only `total`, what is minimised, has a gradient.
 
     `error` is the squared distance from W_e[x0], averaged over the dimensions of the embedding.
     """
@@ -45,16 +48,21 @@ class Tables(NamedTuple):
 
 
 def read_out(
-    hidden: Float[Tensor, "P E"], target: Int[Tensor, " P"], tables: Tables, chunk: int = CHUNK
+    hidden: Float[Tensor, "P E"],
+    target: Int[Tensor, " P"],
+    tables: Tables,
+    chunk: int = CHUNK,
+    entropy_weight: Float[Tensor, " P"] | None = None,
 ) -> Readout:
     """Errors and cross-entropies at the positions of `hidden`; `total` can be differentiated once.
 
+    It is the sum of the errors, and of the cross-entropies times `entropy_weight` where given.
     Matrices are multiplied in autocast's dtype, if that is on; everything else is at least fp32.
     """
     device = hidden.device.type
     cast = torch.is_autocast_enabled(device)
     compute = torch.get_autocast_dtype(device) if cast else hidden.dtype
-    how = (chunk, compute, torch.is_grad_enabled())
+    how = (chunk, compute, torch.is_grad_enabled(), entropy_weight)
     values: Any = _Chunked.apply(hidden, tables.head, target, tables, how)
     return Readout(*values)
 
@@ -67,9 +75,9 @@ class _Chunked(torch.autograd.Function):
         head: Float[Tensor, "V E"],
         target: Int[Tensor, " P"],
         tables: Tables,
-        how: tuple[int, torch.dtype, bool],
+        how: tuple[int, torch.dtype, bool, Tensor | None],
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        chunk, compute, with_gradient = how
+        chunk, compute, with_gradient, weight = how
         tables = Tables(head.to(compute), tables.embedding.detach().to(compute), tables.mask)
         wants = [with_gradient and wanted for wanted in ctx.needs_input_grad[:2]]
         of_hidden = torch.empty_like(hidden) if wants[0] else None
@@ -78,13 +86,14 @@ class _Chunked(torch.autograd.Function):
         with torch.autocast(hidden.device.type, enabled=False):
             for start in range(0, len(hidden), chunk):
                 part = slice(start, start + chunk)
-                here = None if of_hidden is None else of_hidden[part]
-                h = hidden[part].to(compute)
-                read.append(_read_chunk(h, target[part], tables, here, of_head))
+                into = (None if of_hidden is None else of_hidden[part], of_head)
+                wanted = (target[part], None if weight is None else weight[part])
+                read.append(_read_chunk(hidden[part].to(compute), wanted, tables, into))
         ctx.save_for_backward(of_hidden, of_head)
         error, entropy, token = (torch.cat(values) for values in zip(*read, strict=True))
         ctx.mark_non_differentiable(error, entropy, token)
-        return error.sum(), error, entropy, token
+        total = error.sum() if weight is None else error.sum() + (weight * entropy).sum()
+        return total, error, entropy, token
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -96,19 +105,23 @@ class _Chunked(torch.autograd.Function):
 
 def _read_chunk(
     h: Float[Tensor, "C E"],
-    target: Int[Tensor, " C"],
+    wanted: tuple[Tensor, Tensor | None],
     tables: Tables,
-    of_hidden: Float[Tensor, "C E"] | None,
-    of_head: Float[Tensor, "V E"] | None,
+    into: tuple[Tensor | None, Tensor | None],
 ) -> list[Tensor]:
-    """Error, cross-entropy and token; the gradients go where they are wanted.
+    """Error, cross-entropy and token; the gradients go `into` those of h and of the head.
 
     A function of its own so that its tables are gone before those of the next chunk are made.
     """
+    (target, weight), (of_hidden, of_head) = wanted, into
     p, *values, d = _predict(h, target, tables)
     if of_hidden is None and of_head is None:
         return values
-    dz = _logit_gradient(p, d, tables).to(h.dtype)
+    dz = _logit_gradient(p, d, tables)
+    if weight is not None:
+        dz.addcmul_(p, weight.to(p).unsqueeze(1))
+        dz[torch.arange(len(p), device=p.device), target] -= weight.to(p)
+    dz = dz.to(h.dtype)
     if of_hidden is not None:
         of_hidden.copy_(dz @ tables.head)
     if of_head is not None and of_head.dtype == h.dtype:
