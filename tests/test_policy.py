@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from toy import ToyModel, prompts
 
-from xpredflow import InputError, generate, make_policy
+from xpredflow import InputError, Rules, generate, make_decoder, make_policy
 from xpredflow.beta_policy import (
     BetaConfig,
     BetaNetwork,
@@ -19,6 +19,7 @@ from xpredflow.beta_policy import (
     expected_fraction,
     load_policy,
     log_density,
+    policy_files,
     save_policy,
     to_fraction,
 )
@@ -138,6 +139,24 @@ def test_a_saved_policy_decodes_the_same(tmp_path: Path) -> None:
         return [d.all_ids for d in generate(ToyModel(), prompts(3), policy=policy, gen_length=12)]
 
     assert run(f"learned:{tmp_path / 'p'}") == run(LearnedPolicy(network))
+
+
+def test_a_learned_policy_brings_the_rules_it_was_trained_under(tmp_path: Path) -> None:
+    trained = {"config": {"tau": 0.5, "reedit_margin": None, "commit_above": 0.8, "group": 8}}
+    save_policy(BetaNetwork(), tmp_path / "p", trained)
+    options = {"policy": f"learned:{tmp_path / 'p'}"}
+    assert make_decoder("flow", options).rules == Rules(None, commit_above=0.8, tau=0.5)
+    given = make_decoder("flow", {**options, "tau": 0.7, "commit_above": None}).rules
+    assert given == Rules(None, tau=0.7)
+
+
+def test_policies_that_come_with_the_package_have_names(tmp_path: Path) -> None:
+    weights, about = policy_files("tiny")
+    assert weights.is_file()
+    assert json.loads(about.read_text())["training"]["config"]["task"] == "minicode"
+    assert isinstance(make_policy("learned:tiny"), LearnedPolicy)
+    with pytest.raises(InputError, match=r"comes with the package \(tiny\)"):
+        policy_files("tinny")
 
 
 def test_a_broken_policy_file_is_named(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -82,11 +83,15 @@ def log_density(
 
 @dataclass(frozen=True)
 class LearnedPolicy:
-    """`learned:FILE`: the expected action, or a sampled one at `temperature` (τ divides κ)."""
+    """`learned:tiny` or `learned:FILE`: the expected action, or one sampled at `temperature`.
+
+    The temperature divides κ.
+    """
 
     name: ClassVar[str] = "learned"
     network: BetaNetwork
     temperature: float | None = None
+    trained_with: dict[str, Any] = field(default_factory=dict)  # among it the flow's rules
 
     def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment) -> Action:
         s = features(signals, progress, moment.rho)
@@ -118,21 +123,41 @@ def save_policy(network: BetaNetwork, path: Path, training: dict[str, Any]) -> N
     write_atomically(path.with_suffix(".json"), json.dumps(about, indent=2) + "\n")
 
 
-def load_policy(path: Path, temperature: float | None = None) -> LearnedPolicy:
-    """What `save_policy` wrote; both files must be there and fit each other."""
-    weights, about = path.with_suffix(".safetensors"), path.with_suffix(".json")
-    for file in (weights, about):
+def embedded_policies() -> dict[str, Path]:
+    """The learned policies that come with the package, by name."""
+    found = (Path(str(files("xpredflow"))) / "assets" / "policies").glob("*.safetensors")
+    return {file.stem: file for file in sorted(found)}
+
+
+def policy_files(source: str | Path) -> tuple[Path, Path]:
+    """The weights and the description of an embedded policy or of a saved one.
+
+    The name wins over a file of that name: write ./tiny for the file.
+    """
+    path = embedded_policies().get(str(source)) or Path(source)
+    pair = path.with_suffix(".safetensors"), path.with_suffix(".json")
+    for file in pair:
         if not file.is_file():
+            names = ", ".join(embedded_policies())
             raise InputError(
                 f"policy file {str(file)!r} does not exist: a learned policy is the pair"
-                " NAME.safetensors and NAME.json; give the path of either"
+                " NAME.safetensors and NAME.json; give the path of either, or the name of one"
+                f" that comes with the package ({names})"
             )
+    return pair
+
+
+def load_policy(source: str | Path, temperature: float | None = None) -> LearnedPolicy:
+    """What `save_policy` wrote, or an embedded one; both files must fit each other."""
+    weights, about = policy_files(source)
     try:
-        network = BetaNetwork(BetaConfig(**json.loads(about.read_text())["config"]))
+        description = json.loads(about.read_text())
+        network = BetaNetwork(BetaConfig(**description["config"]))
         network.load_state_dict(load_file(weights))
     except (json.JSONDecodeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise InputError(
             f"policy {str(weights)!r} cannot be read ({error}): train it anew or restore the pair"
             " of files from where it was saved"
         ) from error
-    return LearnedPolicy(network.eval(), temperature)
+    trained_with = description.get("training", {}).get("config", {})
+    return LearnedPolicy(network.eval(), temperature, trained_with)

@@ -1,6 +1,5 @@
 import json
 import shutil
-import warnings
 from pathlib import Path
 
 import pytest
@@ -9,55 +8,28 @@ from typer.testing import CliRunner
 
 from xpredflow.cli import app
 from xpredflow.errors import InputError
-from xpredflow.models import embedded, save
-from xpredflow.models.embedded import UntrainedModelWarning, embedded_names, load, load_embedded
+from xpredflow.models import embedded
+from xpredflow.models.embedded import embedded_names, load, load_embedded
 from xpredflow.models.tokenizer import load_tokenizer
-
-FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
 
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the assets without weights, whatever is trained by now."""
-    source = embedded.assets("tiny")
-    (tmp_path / "tiny").mkdir()
-    for file in FILES:
-        shutil.copy(source / file, tmp_path / "tiny")
+    """Assets with nothing but tiny."""
+    shutil.copytree(embedded.assets("tiny"), tmp_path / "tiny")
     monkeypatch.setattr(embedded, "assets", lambda name: tmp_path / name)
     return tmp_path
 
 
-def test_the_command_says_that_a_model_is_untrained(shelf: Path):
-    result = CliRunner().invoke(app, ["generate", "Hi", "--gen-length", "3", "--steps", "1"])
-    assert result.exit_code == 0
-    assert result.stderr == "note: the embedded model 'tiny' is untrained: its text is noise\n"
+def test_models_lists_them(shelf: Path):
+    first = CliRunner().invoke(app, ["models"]).stdout.splitlines()[0]
+    assert first == "tiny              embedded: LLaDA layout, 1.5 M parameters, as pretrained"
 
 
-def test_models_says_so_too(shelf: Path):
-    assert "untrained" in CliRunner().invoke(app, ["models"]).stdout.splitlines()[0]
-
-
-def test_untrained_weights_are_always_the_same(shelf: Path):
-    with pytest.warns(UntrainedModelWarning, match="'tiny' is untrained"):
-        first = load("tiny")
-    with pytest.warns(UntrainedModelWarning):
-        second = load_embedded("tiny", dtype="bfloat16")
-    assert second.embedding.dtype == torch.bfloat16
-    assert torch.equal(first.embedding.bfloat16(), second.embedding)
-    assert first.name == "tiny"
-
-
-def test_a_trained_one_loads_its_weights_without_a_word(shelf: Path):
-    with pytest.warns(UntrainedModelWarning):
-        model = load("tiny")
-    with torch.no_grad():
-        model.embedding.mul_(2)
-    save(model, shelf / "tiny")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        loaded = load("tiny")
-    assert torch.equal(loaded.embedding, model.embedding)
-    assert loaded.name == "tiny"
+def test_weights_are_float32_unless_asked_for(shelf: Path):
+    model = load("tiny")
+    assert (model.name, model.embedding.dtype) == ("tiny", torch.float32)
+    assert load_embedded("tiny", dtype="bfloat16").embedding.dtype == torch.bfloat16
 
 
 def test_only_what_is_there_is_listed(shelf: Path):
@@ -76,7 +48,6 @@ def test_only_what_is_there_is_listed(shelf: Path):
         ("tiny", {"dtype": "int8"}, "unknown dtype 'int8'"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::xpredflow.models.embedded.UntrainedModelWarning")
 def test_bad_names_and_options(shelf: Path, source, options, message):
     with pytest.raises(InputError, match=message):
         load(source, **options)

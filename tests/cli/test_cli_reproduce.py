@@ -78,13 +78,13 @@ def test_every_decoding_table_is_printed_and_written(
 def test_all_makes_what_it_can_and_says_what_it_cannot(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
-    result = run("reproduce", "all", "--out", str(tmp_path), *QUICK)
+    result = run("reproduce", "all", "--model", "my/model", "--out", str(tmp_path), *QUICK)
     assert result.exit_code == 0, result.stderr
     assert "left out: main needs --aligned MODEL" in result.stderr
     index = (tmp_path / "README.md").read_text()
     assert "](anchor.md): " in index
     assert "(`main`) needs --aligned MODEL" in index
-    assert (tmp_path / "anchor.md").read_text().count("| tiny, minimath (n = ") == 6
+    assert (tmp_path / "anchor.md").read_text().count("| my/model, minimath (n = ") == 6
     assert (tmp_path / "anchor.png").is_file() == (find_spec("matplotlib") is not None)
 
 
@@ -120,7 +120,7 @@ def test_bad_input_is_named(run: Callable[..., Any], inputs: list[str], tmp_path
     policy = str(tmp_path / "policy")
     cases = [
         (["mian"], "did you mean 'main'"),
-        (["main"], "table 'main' needs --aligned MODEL"),
+        (["main", "-m", "my/model"], "table 'main' needs --aligned MODEL"),
         (["main", "--aligned", "a"], "table 'main' needs --policy FILE"),
         (["main", "--aligned", "a", "--policy", "none"], "policy file 'none.safetensors'"),
         (["main", "--aligned", "a", "-m", "b", "-m", "c", "--policy", policy], "1 times for 2"),

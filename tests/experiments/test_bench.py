@@ -46,6 +46,7 @@ def test_options_that_nobody_has_or_that_are_varied_are_refused() -> None:
 
 def test_other_weights_under_the_same_name_are_another_job(tmp_path: Path) -> None:
     names = set()
+    (tmp_path / "model.json").write_text("{}")
     for weights in (b"one", b"two"):
         bench.weights_digest.cache_clear()
         bench.file_digest.cache_clear()

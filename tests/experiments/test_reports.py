@@ -112,7 +112,7 @@ def test_alignment_curves_are_read_at_both_ends() -> None:
 
 
 def test_all_leaves_out_what_lacks_an_input() -> None:
-    chosen = choose(["all"], Inputs(policy="p"))
+    chosen = choose(["all"], Inputs(("m",), policy="p"))
     assert [table.name for table in chosen.tables] == ["anchor"]
     assert set(chosen.left_out) == set(TABLES) - {"anchor"}
     assert chosen.left_out["main"].startswith("needs --aligned MODEL")
@@ -135,17 +135,27 @@ def test_a_named_table_insists_on_its_inputs() -> None:
 
 
 def test_models_and_aligned_ones_are_paired_in_order() -> None:
-    assert Inputs().pairs() == [Pair("tiny", None)]
+    assert Inputs(("m", "tiny")).pairs() == [Pair("m", None), Pair("tiny", "tiny-aligned")]
     assert Inputs(aligned=("a", "b")).pairs() == [Pair("tiny", "a"), Pair("tiny-moe", "b")]
     assert Inputs(("m",), ("a",)).pairs() == [Pair("m", "a")]
     with pytest.raises(InputError, match="--aligned was given 1 times for 2 models"):
         Inputs(("m", "n"), ("a",)).pairs()
 
 
+def test_embedded_models_bring_what_belongs_to_them() -> None:
+    both = [Pair("tiny", "tiny-aligned"), Pair("tiny-moe", "tiny-moe-aligned")]
+    assert (Inputs().pairs(), Inputs().learned) == (both, "learned:tiny")
+    assert Inputs(("tiny-moe",)).pairs() == both[1:]
+    assert Inputs(policy="p").learned == "learned:p"
+    assert Inputs(("m",), ("a",)).chosen_policy is None
+    left_out = choose(["all"], Inputs()).left_out
+    assert set(left_out) == {"softmask", "alignment"}
+
+
 def test_what_can_be_no_model_is_refused_before_anything_is_decoded(tmp_path: Path) -> None:
     Inputs(("tiny", str(tmp_path)), ("owner/name", "tiny-moe")).check()
     for source in ("tinny", "runs/aligned/modle", "./none", str(tmp_path / "none")):
-        with pytest.raises(InputError, match=f"--aligned '{source}': expected tiny or tiny-moe"):
+        with pytest.raises(InputError, match=f"--aligned '{source}': expected tiny or "):
             Inputs(aligned=(source,)).check()
 
 

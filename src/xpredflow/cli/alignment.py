@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +41,7 @@ def run(request: Request) -> None:
     config = configured(AlignConfig, request.values, "align")
     answers = read_answers(request.answers)
     share = join_processes()
-    source = {"source": embedded.DEFAULT, **request.source, **_own_device(request.source, share)}
+    source = {"source": embedded.PRETRAINED, **request.source, **_own_device(request.source, share)}
     start = Start(loader(source, share), answers, origin_of(source, request.answers))
     training = Alignment(start, config, request.out, request.resume, share)
     speak = typer.echo if share.rank == 0 else lambda *_, **__: None
@@ -81,18 +80,10 @@ def _own_device(source: dict[str, Any], share: Share) -> dict[str, str]:
 
 
 def loader(source: dict[str, Any], share: Share) -> Callable[[], MaskedDiffusionModel]:
-    """Loads the model again and again; what there is to note is said once."""
-    quiet = share.rank > 0
+    """Loads the model again and again; one of the processes says so."""
 
     def load() -> MaskedDiffusionModel:
-        nonlocal quiet
-        if not quiet:
-            quiet = True
-            model = load_model(source)
-        else:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", embedded.UntrainedModelWarning)
-                model = embedded.load(**source)
+        model = embedded.load(**source) if share.rank else load_model(source)
         assert isinstance(model, MaskedDiffusionModel)
         return model
 

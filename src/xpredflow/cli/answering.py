@@ -10,6 +10,7 @@ import typer
 
 from xpredflow.cli.counting import CountBar
 from xpredflow.cli.running import load_model
+from xpredflow.models import embedded
 from xpredflow.processes import Share, join_processes, leave_processes
 from xpredflow.sandbox import Sandbox
 from xpredflow.training.answers import Answer
@@ -19,7 +20,8 @@ from xpredflow.training.self_generate import AnswerFile, Wanted, self_generate
 
 def run(source: dict[str, Any], wishes: dict[str, Any], out: Path, unsafe: bool) -> None:
     """Every prompt answered, by this process and its peers; rank 0 writes the file."""
-    wanted = Wanted(model=str(source.get("source", "tiny")), **wishes)
+    source = {"source": embedded.PRETRAINED, **source}
+    wanted = Wanted(model=str(source["source"]), **wishes)
     prompts = prompt_source(wanted.data)
     wanted = wanted.within(len(prompts))
     share = join_processes()

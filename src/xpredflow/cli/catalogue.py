@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-_MARGIN = 12
+_MARGIN = 18  # the longest name is tiny-moe-aligned
 _COMMENTED = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
 
 
@@ -35,7 +35,7 @@ def models() -> None:
 
 def _embedded(name: str) -> str:
     from xpredflow.models.base import on_meta
-    from xpredflow.models.embedded import assets, is_trained
+    from xpredflow.models.embedded import ALIGNED, assets
     from xpredflow.models.registry import family_of
     from xpredflow.models.source import read_config
 
@@ -43,8 +43,8 @@ def _embedded(name: str) -> str:
     config = read_config(directory)
     model = on_meta(family_of(config), config)
     millions = sum(weight.numel() for weight in model.parameters()) / 1e6
-    trained = "trained" if is_trained(directory) else "untrained (its text is noise)"
-    return f"{model.family} layout, {millions:.1f} M parameters, {trained}"
+    aligned = "aligned" if name in ALIGNED.values() else "as pretrained"
+    return f"{model.family} layout, {millions:.1f} M parameters, {aligned}"
 
 
 def decoders(

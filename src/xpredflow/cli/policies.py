@@ -67,7 +67,9 @@ def train_policy(
 
 @policy.command()
 def show(
-    file: Annotated[Path, typer.Argument(help="A policy's .safetensors or .json file.")],
+    file: Annotated[
+        str, typer.Argument(help="A policy's .safetensors or .json file, or an embedded one: tiny.")
+    ],
     out: Annotated[
         Path | None, typer.Option(help="Also draw it: a .png, .svg or .pdf file.")
     ] = None,
@@ -76,7 +78,7 @@ def show(
 
     \b
     Examples:
-      xpredflow policy show runs/policy/best
+      xpredflow policy show tiny
       xpredflow policy show runs/policy/best --out policy.png
     """
     from xpredflow.cli.policy_showing import show_policy

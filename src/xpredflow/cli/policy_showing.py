@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import typer
 
-from xpredflow.beta_policy import load_policy
+from xpredflow.beta_policy import load_policy, policy_files
 from xpredflow.errors import InputError
 from xpredflow.training.policy_plots import SHARES_USED, fractions, plot_policy
 
@@ -16,7 +16,7 @@ PROGRESSES = (0.0, 0.25, 0.5, 0.75, 0.9)
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def show_policy(file: Path, out: Path | None) -> None:
+def show_policy(file: str, out: Path | None) -> None:
     """Print the table; draw where `out` is given and matplotlib is there."""
     if out is not None and out.suffix not in PICTURES:
         raise InputError(
@@ -28,7 +28,7 @@ def show_policy(file: Path, out: Path | None) -> None:
     values = fractions(network, torch.tensor(CONFIDENCES), torch.tensor(PROGRESSES), SHARES_USED[0])
     for c, row in zip(CONFIDENCES, values.tolist(), strict=True):
         typer.echo(f"{c:>8g}" + "".join(f"{a:>8.3f}" for a in row))
-    about = json.loads(file.with_suffix(".json").read_text()).get("training", {})
+    about = json.loads(policy_files(file)[1].read_text()).get("training", {})
     typer.echo(f"\n{_origin(about)}")
     if out is None:
         return

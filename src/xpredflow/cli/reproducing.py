@@ -26,8 +26,9 @@ def reproduce(
         typer.Option(
             "--model",
             "-m",
-            help="The model before alignment: an embedded one (default), a directory or a hub id."
-            " Several for table main, each with its --aligned.",
+            help="The model before alignment: a directory, a hub id or an embedded one (default:"
+            " tiny and tiny-moe), which brings its aligned weights and a policy with it. Several"
+            " for table main, each with its --aligned.",
             autocompletion=model_names,
         ),
     ] = None,
@@ -36,7 +37,8 @@ def reproduce(
         typer.Option(help="The same model after alignment.", autocompletion=model_names),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A learned step-size policy.")
+        str | None,
+        typer.Option(metavar="FILE", help="A learned step-size policy; tiny for embedded models."),
     ] = None,
     softmask: Annotated[
         str | None,
@@ -75,10 +77,9 @@ def reproduce(
     \b
     Examples:
       xpredflow reproduce anchor --limit 64
-      xpredflow reproduce main policy --aligned runs/aligned/model --policy runs/policy/best
-      xpredflow reproduce all --aligned runs/aligned/model --policy runs/policy/best \\
-          --align-run runs/aligned
-      xpredflow reproduce main -m tiny -m tiny-moe --aligned A --aligned B --policy runs/policy/best
+      xpredflow reproduce main policy
+      xpredflow reproduce all --align-run runs/aligned --softmask runs/soft/model
+      xpredflow reproduce main -m tiny --aligned runs/aligned/model --policy runs/policy/best
       xpredflow reproduce main -t humaneval,mbpp --model GSAI-ML/LLaDA-8B-Instruct --device cuda \\
           --aligned DIR --policy FILE
     """

@@ -1,7 +1,6 @@
 """One call of `generate`: load, decode, watch, print. Every consumer gets the engine's Steps."""
 
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass
@@ -82,16 +81,12 @@ def _decode(steps: Iterator[Step], watchers: list[Any], answers: Answers) -> int
 
 
 def load_model(source: dict[str, Any]) -> Model:
-    """The model; what it warns of becomes one line on standard error."""
+    """The model; a terminal is told that it is being loaded."""
     arguments = {"source": embedded.DEFAULT, **source}
     console = _console(sys.stderr)
     waiting = console.status(f"loading {arguments['source']}") if console else nullcontext()
-    with waiting, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", embedded.UntrainedModelWarning)
-        model = embedded.load(**arguments)
-    for warning in caught:
-        typer.echo(f"note: {warning.message}", err=True)
-    return model
+    with waiting:
+        return embedded.load(**arguments)
 
 
 def _views(model: Model, request: Request, rows: list[Row]) -> list[LiveView | BarView]:

@@ -12,7 +12,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="An embedded model, a checkpoint's directory or a hub id.",
+        help="An embedded model, a checkpoint's directory or a hub id; default: tiny-aligned, or"
+        " tiny where weights are to be trained.",
         autocompletion=model_names,
     ),
 ]

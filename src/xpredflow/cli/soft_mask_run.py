@@ -25,7 +25,7 @@ def run(request: Request) -> None:
     answers = read_answers(request.answers)
     if join_processes().world > 1:
         raise InputError("train-softmask runs in one process: start it without torchrun")
-    source = {"source": embedded.DEFAULT, **request.source}
+    source = {"source": embedded.PRETRAINED, **request.source}
     about = {**asdict(config), **origin_of(source, request.answers)}
     directory = Run(request.out, about, request.resume, ("save_every", "answers"))
     training = SoftMaskTraining(loader(source, Share()), answers, config, directory)

@@ -1,8 +1,6 @@
 """Every step-size policy of the flow by name, built from a spec such as `constant:1/16`."""
 
-from pathlib import Path
-
-from xpredflow.beta_policy import load_policy
+from xpredflow.beta_policy import embedded_policies, load_policy
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.options import convert, option_names
 from xpredflow.policy import Confidence, Constant, Jump, Power, Uniform
@@ -24,8 +22,11 @@ def make_policy(policy: str | Policy, temperature: float | None = None) -> Polic
     name, _, value = policy.partition(":")
     if name == "learned":
         if not value:
-            raise InputError("policy 'learned' needs the file it was saved to: learned:FILE")
-        return load_policy(Path(value), temperature)
+            raise InputError(
+                "policy 'learned' needs the file it was saved to, learned:FILE, or the name of one"
+                f" that comes with the package: {', '.join(embedded_policies())}"
+            )
+        return load_policy(value, temperature)
     if temperature is not None:
         raise InputError(
             f"policy_temperature is {temperature} but policy {policy!r} is not sampled:"

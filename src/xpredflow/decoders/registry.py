@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from xpredflow.beta_policy import LearnedPolicy
 from xpredflow.decoders.dinfer import Credit, Hierarchy
 from xpredflow.decoders.editing import Editing
 from xpredflow.decoders.entropy import EntropyBounded, EntropyThreshold
@@ -18,6 +19,7 @@ from xpredflow.decoders.soft import SoftMasking
 from xpredflow.decoders.threshold import Factor, Threshold
 from xpredflow.decoders.wino import Wino
 from xpredflow.flow import Flow, Rules
+from xpredflow.options import option_names
 from xpredflow.types import Decoder, Policy
 
 
@@ -47,7 +49,11 @@ class Entry:
 
 
 def _flow(policy: str | Policy = "confidence", policy_temperature=None, **rules: Any) -> Flow:
-    return Flow(make_policy(policy, policy_temperature), Rules(**rules))
+    """A learned policy brings the rules that it was trained under; what is given wins."""
+    made = make_policy(policy, policy_temperature)
+    trained_with = made.trained_with if isinstance(made, LearnedPolicy) else {}
+    known = {name: trained_with[name] for name in option_names(Rules) if name in trained_with}
+    return Flow(made, Rules(**(known | rules)))
 
 
 DECODERS: dict[str, Entry] = {

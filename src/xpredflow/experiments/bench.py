@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from xpredflow import engine
+from xpredflow.beta_policy import policy_files
 from xpredflow.decoders import option_owner
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.evaluation import Job, Records, Sample, Summary, evaluate, summarise
@@ -150,7 +151,10 @@ def slug(job: Job) -> str:
     It has no dot: samples of several processes are told apart by what follows the first.
     """
     kind, _, policy = str(job.options.get("policy", "")).partition(":")
-    files = [weights_digest(job.model), file_digest(policy) if kind == "learned" else ""]
+    files = [
+        weights_digest(job.model),
+        file_digest(policy_files(policy)[0]) if kind == "learned" else "",
+    ]
     exact = json.dumps([asdict(job), files], sort_keys=True)
     key = hashlib.blake2b(exact.encode(), digest_size=5).hexdigest()
     parts = f"{job.task} {job.decoder} {job.options.get('steps') or 1}"
@@ -166,11 +170,11 @@ def weights_digest(source: str) -> str:
     embedded_name = source in embedded.embedded_names()
     directory = embedded.assets(source) if embedded_name else Path(source).expanduser()
     files = sorted(directory.glob("*.safetensors")) if directory.is_dir() else []
-    return "".join(file_digest(str(file)) for file in files)
+    return "".join(file_digest(file) for file in files)
 
 
 @cache
-def file_digest(path: str) -> str:
-    """Of a file of weights, by the name of either file of a policy's pair."""
-    with Path(path).with_suffix(".safetensors").open("rb") as file:
+def file_digest(path: Path) -> str:
+    """Of a file of weights."""
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:16]

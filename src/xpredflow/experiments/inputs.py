@@ -27,7 +27,10 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Inputs:
-    """Models by name, directory or hub id; the n-th aligned one belongs to the n-th model."""
+    """Models by name, directory or hub id; the n-th aligned one belongs to the n-th model.
+
+    Embedded models bring their aligned weights and the learned policy with them.
+    """
 
     models: tuple[str, ...] = ()
     aligned: tuple[str, ...] = ()
@@ -39,7 +42,7 @@ class Inputs:
 
     def check(self) -> None:
         """Everything that was given is there and can be read."""
-        if self.policy is not None:
+        if self.chosen_policy is not None:
             make_policy(self.learned)
         for pair in self.pairs():
             for option, source in (("--model", pair.pretrained), ("--aligned", pair.aligned)):
@@ -55,22 +58,33 @@ class Inputs:
         """What to give for the first of `needs` that was not given; None if all were."""
         given = {name: getattr(self, name) for name in DESCRIBED}
         given["answers"] = self.answers or self.tasks_answer
+        given["aligned"] = all(pair.aligned for pair in self.pairs())
+        given["policy"] = self.chosen_policy
         return next((DESCRIBED[name] for name in needs if not given[name]), None)
 
     def pairs(self) -> list[Pair]:
-        """Every model; without --model, as many embedded ones as there are aligned ones."""
-        models = self.models or tuple(embedded.EMBEDDED[: max(len(self.aligned), 1)])
-        if self.aligned and len(self.aligned) != len(models):
+        """Every model with its aligned one; without --model, the embedded ones."""
+        count = len(self.aligned) or len(embedded.ALIGNED)
+        models = self.models or tuple(embedded.ALIGNED)[:count]
+        aligned = self.aligned or tuple(embedded.ALIGNED.get(model) for model in models)
+        if len(aligned) != len(models):
             raise InputError(
-                f"--aligned was given {len(self.aligned)} times for {len(models)} models"
+                f"--aligned was given {len(aligned)} times for {len(models)} models"
                 f" ({', '.join(models)}): give one for each, in the same order"
             )
-        return [Pair(m, self.aligned[i] if self.aligned else None) for i, m in enumerate(models)]
+        return [Pair(*pair) for pair in zip(models, aligned, strict=True)]
+
+    @property
+    def chosen_policy(self) -> str | None:
+        """The one that was given, or for embedded models the one that was trained on them."""
+        if self.policy is None and all(pair.aligned in embedded.EMBEDDED for pair in self.pairs()):
+            return embedded.PRETRAINED
+        return self.policy
 
     @property
     def learned(self) -> str:
         """The learned policy as the flow takes it."""
-        return f"learned:{self.policy}"
+        return f"learned:{self.chosen_policy}"
 
 
 def _check_source(option: str, source: str | None) -> None:

@@ -1,7 +1,6 @@
 """`--model xpredflow`: a masked diffusion model and a decoder behind the harness's interface."""
 
 import logging
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -210,9 +209,4 @@ def _load(source: str | Path, read: Arguments) -> Model:
     if device == HARNESS_DEVICE and not torch.cuda.is_available():
         device = "cpu"
     given = {"dtype": read.own.dtype, "device": device, "revision": read.own.revision}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", embedded.UntrainedModelWarning)
-        model = embedded.load(source, **{k: v for k, v in given.items() if v is not None})
-    for warning in caught:
-        log.warning("%s", warning.message)
-    return model
+    return embedded.load(source, **{k: v for k, v in given.items() if v is not None})

@@ -1,6 +1,5 @@
-"""The models that come with the package, by name; untrained ones say so."""
+"""The models that come with the package, by name."""
 
-import warnings
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -9,18 +8,14 @@ import torch
 
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel
-from xpredflow.models.building import build
 from xpredflow.models.loading import load as load_checkpoint
-from xpredflow.models.shards import INDEX, SINGLE
-from xpredflow.models.source import read_config
-from xpredflow.models.tokenizer import load_tokenizer
+from xpredflow.models.shards import SINGLE
 
-EMBEDDED = ("tiny", "tiny-moe")
-DEFAULT = EMBEDDED[0]
-
-
-class UntrainedModelWarning(UserWarning):
-    """The model's weights are random: what it writes means nothing."""
+# Each model as it was pretrained, and after alignment, which is what flow needs.
+ALIGNED = {"tiny": "tiny-aligned", "tiny-moe": "tiny-moe-aligned"}
+EMBEDDED = (*ALIGNED, *ALIGNED.values())
+PRETRAINED = "tiny"  # what trainings start from unless told
+DEFAULT = ALIGNED[PRETRAINED]  # what decodes
 
 
 def assets(name: str) -> Path:
@@ -30,12 +25,7 @@ def assets(name: str) -> Path:
 
 def embedded_names() -> list[str]:
     """The embedded models that this installation has."""
-    return [name for name in EMBEDDED if (assets(name) / "config.json").is_file()]
-
-
-def is_trained(directory: Path) -> bool:
-    """Whether there are weights beside the config."""
-    return any((directory / file).is_file() for file in (SINGLE, INDEX))
+    return [name for name in EMBEDDED if (assets(name) / SINGLE).is_file()]
 
 
 def load(
@@ -74,26 +64,10 @@ def _check_name(source: str | Path) -> None:
 def load_embedded(
     name: str, *, dtype: torch.dtype | str | None = None, device: torch.device | str = "cpu"
 ) -> MaskedDiffusionModel:
-    """The embedded model `name`; with random weights and a warning while it has none of its own."""
+    """The embedded model `name`."""
     if name not in embedded_names():
         raise unknown_name("embedded model", name, embedded_names())
-    directory, dtype = assets(name), dtype or "float32"  # stored as float16 only to be small
-    if is_trained(directory):
-        model = load_checkpoint(directory, dtype=dtype, device=device)
-        model.name = name
-        return model
-    # three frames up: whoever called `load`
-    warnings.warn(
-        f"the embedded model {name!r} is untrained: its text is noise",
-        UntrainedModelWarning,
-        stacklevel=3,
-    )
-    model = build(
-        read_config(directory),
-        seed=0,
-        dtype=dtype,
-        device=device,
-        tokenizer=load_tokenizer(directory),
-    )
+    # stored as float16 only to be small
+    model = load_checkpoint(assets(name), dtype=dtype or "float32", device=device)
     model.name = name
-    return model.eval()
+    return model
