@@ -1,6 +1,7 @@
 """Evaluation: samples that depend on their number alone, files that survive a kill, statistics."""
 
 import json
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from builders import write_checkpoint
 from scipy import stats
 
 from xpredflow import InputError, load
-from xpredflow.evaluation import Job, Sample, evaluate, pass_at_k, summarise, wilson
+from xpredflow.evaluation import Job, Records, Sample, evaluate, pass_at_k, summarise, wilson
 from xpredflow.tasks import Problem, Runner, Verdict
 
 
@@ -92,6 +93,14 @@ def test_a_file_of_another_evaluation_is_left_alone(model, tmp_path: Path) -> No
     with pytest.raises(InputError, match="holds samples of another evaluation"):
         evaluate(model, Parity(), other, out=out)
     assert out.read_text() == before
+
+
+def test_the_order_of_options_does_not_make_another_evaluation(tmp_path: Path) -> None:
+    path, options = tmp_path / "out.jsonl", {"steps": 2, "policy": "confidence"}
+    path.write_text(json.dumps({"job": asdict(Job("parity", options=options))}) + "\n")
+    Records(path, Job("parity", options=dict(reversed(options.items()))))
+    with pytest.raises(InputError, match="another evaluation"):
+        Records(path, Job("parity", options={**options, "steps": 3}))
 
 
 def test_the_interval_is_wilsons() -> None:

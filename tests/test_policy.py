@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from toy import ToyModel, prompts
 
-from xpredflow import InputError, Rules, generate, make_decoder, make_policy
+from xpredflow import Flow, InputError, Rules, generate, make_decoder, make_policy
 from xpredflow.beta_policy import (
     BetaConfig,
     BetaNetwork,
@@ -145,9 +145,12 @@ def test_a_learned_policy_brings_the_rules_it_was_trained_under(tmp_path: Path) 
     trained = {"config": {"tau": 0.5, "reedit_margin": None, "commit_above": 0.8, "group": 8}}
     save_policy(BetaNetwork(), tmp_path / "p", trained)
     options = {"policy": f"learned:{tmp_path / 'p'}"}
-    assert make_decoder("flow", options).rules == Rules(None, commit_above=0.8, tau=0.5)
-    given = make_decoder("flow", {**options, "tau": 0.7, "commit_above": None}).rules
-    assert given == Rules(None, tau=0.7)
+    as_trained = make_decoder("flow", options)
+    as_given = make_decoder("flow", {**options, "tau": 0.7, "commit_above": None})
+    assert isinstance(as_trained, Flow)
+    assert isinstance(as_given, Flow)
+    assert as_trained.rules == Rules(None, commit_above=0.8, tau=0.5)
+    assert as_given.rules == Rules(None, tau=0.7)
 
 
 def test_policies_that_come_with_the_package_have_names(tmp_path: Path) -> None:
@@ -155,7 +158,7 @@ def test_policies_that_come_with_the_package_have_names(tmp_path: Path) -> None:
     assert weights.is_file()
     assert json.loads(about.read_text())["training"]["config"]["task"] == "minicode"
     assert isinstance(make_policy("learned:tiny"), LearnedPolicy)
-    with pytest.raises(InputError, match=r"comes with the package \(tiny\)"):
+    with pytest.raises(InputError, match=r"comes with the package \(tiny, tiny-minimath\)"):
         policy_files("tinny")
 
 

@@ -126,7 +126,7 @@ def save_policy(network: BetaNetwork, path: Path, training: dict[str, Any]) -> N
 def embedded_policies() -> dict[str, Path]:
     """The learned policies that come with the package, by name."""
     found = (Path(str(files("xpredflow"))) / "assets" / "policies").glob("*.safetensors")
-    return {file.stem: file for file in sorted(found)}
+    return {file.stem: file for file in sorted(found, key=lambda file: file.stem)}
 
 
 def policy_files(source: str | Path) -> tuple[Path, Path]:

@@ -75,6 +75,14 @@ class Summary:
     pass_at: dict[int, float]
 
 
+def _same(line: str, header: str) -> bool:
+    """Whether both name the same job, in whatever order its options were given."""
+    try:
+        return json.loads(line) == json.loads(header)
+    except json.JSONDecodeError:
+        return False
+
+
 class Records:
     """Samples on disk, one JSON line each behind a line that says what they are samples of."""
 
@@ -86,7 +94,7 @@ class Records:
         path.parent.mkdir(parents=True, exist_ok=True)
         header = json.dumps({"job": asdict(job)})
         lines = path.read_text().splitlines() if path.is_file() else []
-        if lines and lines[0] != header:
+        if lines and not _same(lines[0], header):
             raise InputError(
                 f"{str(path)!r} holds samples of another evaluation ({lines[0][:120]}): choose"
                 " another file, or repeat that evaluation's options to go on with it"

@@ -82,7 +82,7 @@ def test_all_makes_what_it_can_and_says_what_it_cannot(
     assert result.exit_code == 0, result.stderr
     assert "left out: main needs --aligned MODEL" in result.stderr
     index = (tmp_path / "README.md").read_text()
-    assert "](anchor.md): " in index
+    assert "](anchor.md), " in index
     assert "(`main`) needs --aligned MODEL" in index
     assert (tmp_path / "anchor.md").read_text().count("| my/model, minimath (n = ") == 6
     assert (tmp_path / "anchor.png").is_file() == (find_spec("matplotlib") is not None)

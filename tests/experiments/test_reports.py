@@ -160,9 +160,10 @@ def test_what_can_be_no_model_is_refused_before_anything_is_decoded(tmp_path: Pa
 
 
 def test_the_index(tmp_path: Path) -> None:
-    write_index({"x": REPORT}, {"main": "needs --policy FILE"}, tmp_path, "command")
+    write(REPORT, "topk", tmp_path, "command")
+    write_index(tmp_path, {"main": "needs --policy FILE", "topk": "is there from before"})
     assert (tmp_path / "README.md").read_text() == (
-        "# Results\n\nMade with `command`.\n\n- [A table](x.md): 1 of 2 claims hold\n\n"
+        "# Results\n\n- [A table](topk.md), 1 of 2 claims hold; `command`\n\n"
         "## Left out\n\n"
         "- Main table: accuracy in % and average passes (`main`) needs --policy FILE.\n"
     )

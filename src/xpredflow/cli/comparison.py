@@ -8,9 +8,8 @@ from xpredflow.cli.benching import Wishes, bench
 from xpredflow.experiments.compare import compared, comparison_notes, measure
 from xpredflow.experiments.report import record, write
 from xpredflow.experiments.specs import contenders, shares
+from xpredflow.experiments.tables import COMPARISON, write_index
 from xpredflow.models import embedded
-
-NAME = "compare"
 
 
 def run(decoders: str, budgets: str, model: str | None, wishes: Wishes) -> None:
@@ -21,9 +20,10 @@ def run(decoders: str, budgets: str, model: str | None, wishes: Wishes) -> None:
     with bench(wishes, plan) as stand:
         points = measure(stand, source, wanted)
         report = compared(points, source, comparison_notes(stand))
-    text = write(report, NAME, wishes.out, wishes.command)
+    text = write(report, COMPARISON, wishes.out, wishes.command)
+    write_index(wishes.out)
     if wishes.json:
-        typer.echo(json.dumps(record(report, NAME, wishes.command)))
+        typer.echo(json.dumps(record(report, COMPARISON, wishes.command)))
     else:
         typer.echo(text)
     typer.echo(f"written to {wishes.out}", err=True)

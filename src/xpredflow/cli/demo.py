@@ -13,7 +13,7 @@ def demo(
     tasks: Annotated[
         str, typer.Option("--tasks", "-t", help="Separated by commas: minicode, minimath.")
     ] = "minicode,minimath",
-    policy: shared.Policy = "learned:tiny",
+    policy: shared.Policy = None,
     number: Annotated[
         int, typer.Option("--number", "-n", help="Which validation problem, 0 to 499.", min=0)
     ] = 7,

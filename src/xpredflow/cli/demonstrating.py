@@ -18,6 +18,9 @@ from xpredflow.tasks.splits import Task
 from xpredflow.types import Decoded, Model
 from xpredflow.view import LiveView, visible
 
+# What was trained for each task on the model that is shown by default.
+LEARNED = {"minicode": "learned:tiny", "minimath": "learned:tiny-minimath"}
+
 
 class Graded(NamedTuple):
     """An answer with its verdict."""
@@ -31,7 +34,7 @@ class Stage(NamedTuple):
 
     model: Model
     console: Console
-    flow: dict[str, Any]
+    flow: dict[str, dict[str, Any]]  # its options on each task
     judge: Runner | None
 
 
@@ -43,12 +46,15 @@ def run(
         if name not in TASKS:
             raise InputError(f"no task {name!r} to demonstrate: choose from {', '.join(TASKS)}")
     tasks = [TASKS[name]() for name in names]
-    engine.resolve("flow", flow)
+    learned = {name: {"policy": LEARNED[name]} if not source else {} for name in names}
+    options = {name: {**learned[name], **flow} for name in names}
+    for name in names:
+        engine.resolve("flow", options[name])
     first = {task.name: task.problem("validation", number) for task in tasks}
     model = load_model(source)
     console = Console(highlight=False)
     with _sandbox(tasks) as box:
-        stage = Stage(model, console, flow, None if box is None else box.runner)
+        stage = Stage(model, console, options, None if box is None else box.runner)
         for task in tasks:
             _show(stage, task, first[task.name])
         if more:
@@ -68,7 +74,7 @@ def _sandbox(tasks: list[Any]) -> Any:
 
 def _show(stage: Stage, task: Task, problem: Problem) -> None:
     stage.console.print(Text(f"{task.name}: {problem.prompt}", style="bold"))
-    flow = _answer(stage, task, problem, "flow", stage.flow)
+    flow = _answer(stage, task, problem, "flow", stage.flow[task.name])
     mask = _answer(stage, task, problem, "mask", {"steps": flow.done.steps})
     table = Table(expand=False, show_lines=True)
     for title, graded in (("flow", flow), ("mask prediction", mask)):
@@ -117,7 +123,9 @@ def _compare(stage: Stage, tasks: list[Any], numbers: range) -> None:
         problems = {number: task.problem("validation", number) for number in numbers}
         prompts = {number: problem.prompt for number, problem in problems.items()}
         common = {"gen_length": task.response_length}
-        flow = engine.generate(stage.model, prompts, decoder="flow", **common, **stage.flow)
+        flow = engine.generate(
+            stage.model, prompts, decoder="flow", **common, **stage.flow[task.name]
+        )
         passes = max(round(fmean(done.steps for done in flow)), 1)
         same = engine.generate(stage.model, prompts, decoder="mask", steps=passes, **common)
         full = engine.generate(stage.model, prompts, decoder="mask", **common)

@@ -9,7 +9,7 @@ from xpredflow.cli.benching import Wishes, bench
 from xpredflow.experiments.bench import Trial
 from xpredflow.experiments.inputs import Inputs
 from xpredflow.experiments.report import Report, record, write
-from xpredflow.experiments.tables import ALL, choose, write_index
+from xpredflow.experiments.tables import choose, write_index
 from xpredflow.tasks import Generated
 
 DECODERS = ("flow", "mask", "soft")  # what the tables decode with
@@ -24,19 +24,16 @@ def run(names: list[str], inputs: Inputs, wishes: Wishes) -> None:
     chosen = choose(names, inputs)
     inputs.check()
     plan.check([Trial(decoder) for decoder in DECODERS], VARIED)
-    made: dict[str, Report] = {}
     decodes = any(table.decodes for table in chosen.tables)
     with bench(wishes, plan, decodes) as stand:
         for table in chosen.tables:
             typer.echo(f"{table.name}: {table.title}", err=True)
             report = table.make(stand, inputs)
             text = write(report, table.name, wishes.out, wishes.command)
-            made[table.name] = report
             _print(report, table.name, text, wishes)
     for name, why in chosen.left_out.items():
         typer.echo(f"left out: {name} {why}", err=True)
-    if ALL in names:
-        write_index(made, chosen.left_out, wishes.out, wishes.command)
+    write_index(wishes.out, chosen.left_out)
     typer.echo(f"written to {wishes.out}", err=True)
 
 

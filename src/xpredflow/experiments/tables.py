@@ -1,5 +1,6 @@
 """Every table by name, in the paper's order; making one or all of them."""
 
+import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from xpredflow.experiments import (
     topk,
 )
 from xpredflow.experiments.inputs import Inputs
-from xpredflow.experiments.report import Report, Table
+from xpredflow.experiments.report import Table
 from xpredflow.files import write_atomically
 
 MODULES = (
@@ -32,6 +33,7 @@ MODULES = (
 )
 TABLES: dict[str, Table] = {module.TABLE.name: module.TABLE for module in MODULES}
 ALL = "all"
+COMPARISON = "compare"  # what `xpredflow compare` leaves beside them
 
 
 class Choice(NamedTuple):
@@ -56,19 +58,24 @@ def choose(names: list[str], inputs: Inputs) -> Choice:
     return Choice([table for name, table in TABLES.items() if name not in left_out], left_out)
 
 
-def write_index(made: dict[str, Report], left_out: dict[str, str], out: Path, command: str) -> None:
-    """OUT/README.md: which tables there are, how many claims hold, what was left out and why."""
-    lines = [f"- [{report.title}]({name}.md){_claims(report)}" for name, report in made.items()]
-    parts = ["# Results", f"Made with `{command}`.", "\n".join(lines) or "No table was made."]
-    if left_out:
-        reasons = [f"- {TABLES[name].title} (`{name}`) {why}." for name, why in left_out.items()]
+def write_index(out: Path, left_out: dict[str, str] | None = None) -> None:
+    """OUT/README.md: the tables that are there, how each was made and how many claims hold."""
+    made = {name: out / f"{name}.json" for name in (*TABLES, COMPARISON)}
+    lines = [_line(name, file) for name, file in made.items() if file.is_file()]
+    parts = ["# Results", "\n".join(lines) or "No table was made."]
+    reasons = [
+        f"- {TABLES[name].title} (`{name}`) {why}."
+        for name, why in (left_out or {}).items()
+        if not made[name].is_file()
+    ]
+    if reasons:
         parts += ["## Left out", "\n".join(reasons)]
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / "README.md", "\n\n".join(parts) + "\n")
 
 
-def _claims(report: Report) -> str:
-    if not report.outcomes:
-        return ""
-    holding = sum(outcome.holds for outcome in report.outcomes)
-    return f": {holding} of {len(report.outcomes)} claims hold"
+def _line(name: str, file: Path) -> str:
+    made = json.loads(file.read_text())
+    claims = [claim["holds"] for claim in made["claims"]]
+    held = f", {sum(claims)} of {len(claims)} claims hold" if claims else ""
+    return f"- [{made['title']}]({name}.md){held}; `{made['command']}`"
