@@ -8,7 +8,7 @@ export MALLOC_TOP_PAD_ ?= 1073741824
 export MALLOC_MMAP_MAX_ ?= 0
 export MALLOC_TRIM_THRESHOLD_ ?= 10737418240
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench clean train-tiny train-tiny-moe
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -32,6 +32,36 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/load.py
+
+# The embedded models from nothing: hours; killed, the same command goes on (docs/embedded.md).
+EVERYTHING := minicode,minimath,minimath,sums,minicode,minimath,minimath
+MORE_MINIMATH := minimath,minicode,minimath,sums,minimath
+FRESH := 1024:sums;1280:minicode,minimath,minicode,minimath,sums
+FURTHER := -o tail_share=0.125 -o whole_from=0
+pretrain = test -e runs/$(1)/model || $(BIN)/xpredflow pretrain runs/$(1) $(2) \
+	$$(test -e runs/$(1)/state.pt && echo --resume)
+align = $(BIN)/xpredflow self-generate -m runs/$(1)/model --data minicode,minimath -n $(2) \
+	--dtype float32 --out runs/$(1)-own.jsonl && \
+	{ test -e runs/$(1)-aligned/model || $(BIN)/xpredflow align runs/$(1)-aligned -m runs/$(1)/model \
+	--answers runs/$(1)-own.jsonl -n $(3) -o lr=3e-4 -o clean_entropy=0.01 -o reference_every=4 \
+	-o dtype=float16 $$(test -e runs/$(1)-aligned/state.pt && echo --resume); }
+
+train-tiny: $(READY)
+	$(call pretrain,tiny-1,-n 8192 -o decay_share=0.55 -o tail_share=0.125 -o whole_from=2560 \
+		-o later='$(FRESH);4608:$(EVERYTHING)')
+	$(call pretrain,tiny-2,-n 2304 -o start=runs/tiny-1/model -o seed=1 -o lr=2e-3 -o warmup=100 \
+		-o decay_share=0.8 $(FURTHER) -o later=0:$(EVERYTHING))
+	$(call pretrain,tiny,-n 1024 -o start=runs/tiny-2/model -o seed=2 -o lr=1e-3 -o warmup=100 \
+		-o decay_share=0.8 $(FURTHER) -o later=0:$(EVERYTHING))
+	$(call align,tiny,2400,300)
+
+train-tiny-moe: $(READY)
+	$(call pretrain,tiny-moe-1,--shape tiny-moe -n 3584 -o tail_share=0.125 -o whole_from=2816 \
+		-o later='$(FRESH);2560:$(EVERYTHING)')
+	$(call pretrain,tiny-moe,--shape tiny-moe -n 768 -o start=runs/tiny-moe-1/model -o seed=1 \
+		-o lr=2e-3 -o warmup=50 -o decay_share=0.85 $(FURTHER) \
+		-o later=0:$(MORE_MINIMATH))
+	$(call align,tiny-moe,800,240)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist build
