@@ -50,11 +50,14 @@ def log_of(training: Alignment) -> list[dict]:
     return [json.loads(line) for line in training.run.log_path.open()]
 
 
-@pytest.mark.parametrize("rank", [0, 2])
+EXTENDED = {"walk": 0.5, "keep_reference": 0.3, "clean_entropy": 0.1}
+
+
+@pytest.mark.parametrize("more", [{}, {"lora_rank": 2}, EXTENDED])
 def test_a_killed_run_ends_like_one_that_was_not(
-    family: str, rank: int, start_of: Callable[..., Start], tmp_path: Path
+    family: str, more: dict, start_of: Callable[..., Start], tmp_path: Path
 ) -> None:
-    start, config = start_of(family), replace(SMALL, lora_rank=rank)
+    start, config = start_of(family), replace(SMALL, **more)
     whole = Alignment(start, config, tmp_path / "whole")
     list(whole)
     killed = Alignment(start, config, tmp_path / "killed")
@@ -135,6 +138,36 @@ def test_parts_of_a_batch_make_the_same_update(
         logs.append(log_of(training))
     for one, four in zip(*logs, strict=True):
         assert four == pytest.approx(one, rel=1e-4)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_predictions_at_masks_stay_with_the_reference_if_wished(
+    rank: int, start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    start = start_of("llada")
+    config = replace(SMALL, steps=30, lora_rank=rank)
+
+    def drift(name: str, weight: float) -> float:
+        run = Alignment(start, replace(config, keep_reference=weight), tmp_path / name)
+        last = list(run)[-1]
+        assert last.ce_masked is not None
+        assert last.reference_ce_masked is not None
+        return abs(last.ce_masked / last.reference_ce_masked - 1)
+
+    assert drift("kept", 10.0) < drift("free", 0.0) / 4
+
+
+def test_states_of_a_walk_are_counted_apart(
+    family: str, start_of: Callable[..., Start], tmp_path: Path
+) -> None:
+    plain = next(iter(Alignment(start_of(family), SMALL, tmp_path / "plain")))
+    run = Alignment(start_of(family), replace(SMALL, walk=0.5), tmp_path / "walked")
+    walked = next(iter(run))
+    assert plain.mse_walked is None
+    assert walked.mse_walked is not None
+    assert walked.mse_masked != plain.mse_masked  # of fewer rows
+    # nothing is trained yet: in the rows without a walk both saw the same
+    assert walked.ce_masked == pytest.approx(walked.reference_ce_masked)
 
 
 def test_the_reference_is_looked_at_as_often_as_wished(
@@ -265,6 +298,9 @@ def test_a_run_goes_on_with_the_same_answers_only(
         ({"lr": 0.0}, "lr is 0.0: give a number above 0"),
         ({"lora_targets": "q_proj"}, "but lora_rank is 0"),
         ({"dtype": "int8"}, "unknown dtype 'int8'"),
+        ({"walk": 1.0}, "walk is 1.0: give a share of the rows, from 0 to below 1"),
+        ({"keep_reference": -1.0}, "keep_reference is -1.0: give a number ≥ 0"),
+        ({"keep_reference": 0.1, "reference_every": 4}, "reference_every is 4, but keep_reference"),
     ],
 )
 def test_bad_settings_are_named(values: dict, message: str) -> None:

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from xpredflow.models import MaskedDiffusionModel, build
 from xpredflow.training.answer_batches import text_batch
 from xpredflow.training.corruption import corrupt
-from xpredflow.training.readout import Tables, read_out
+from xpredflow.training.readout import Tables, Top, Wishes, read_out
 from xpredflow.training.x_prediction import XPrediction
 
 POSITIONS, VOCABULARY, WIDTH, MASK = 11, 37, 6, 5
@@ -52,9 +52,50 @@ def test_cross_entropy_can_be_added_at_chosen_positions() -> None:
     error, entropy, _ = definition(hidden, head, table, target)
     total = error.sum() + (weight * entropy).sum()
     wanted = torch.autograd.grad(total, (hidden, head))
-    read = read_out(hidden, target, Tables(head, table, MASK), 4, weight)
+    read = read_out(hidden, target, Tables(head, table, MASK), 4, Wishes(weight))
     torch.testing.assert_close(read.total, total)
     torch.testing.assert_close(torch.autograd.grad(read.total, (hidden, head)), wanted)
+
+
+@pytest.mark.parametrize("known", [1, 3, 20])
+def test_predictions_can_be_kept_at_chosen_positions(known: int) -> None:
+    """KL(r ‖ p) by its definition, over the known tokens of r and one cell for all others."""
+    hidden, head, table, target = inputs()
+    tables = Tables(head, table, MASK)
+    before = read_out(hidden.detach().flip(0), target, tables, 4, top=known).top
+    weight = torch.linspace(0, 2, POSITIONS, dtype=torch.float64)
+    error, _, _ = definition(hidden, head, table, target)
+    p = (hidden @ head.T).index_fill(1, torch.tensor([MASK]), -torch.inf).softmax(-1)
+    r, ours = before.log_prob.exp(), p.gather(1, before.tokens)
+    cells = [torch.cat([x, (1 - x.sum(-1, keepdim=True))], -1).clamp(min=1e-6) for x in (r, ours)]
+    lost = (cells[0] * (cells[0] / cells[1]).log()).sum(-1)
+    total = error.sum() + (weight * lost).sum()
+    wanted = torch.autograd.grad(total, (hidden, head))
+    read = read_out(hidden, target, tables, 4, Wishes(keep_weight=weight, keep=before))
+    torch.testing.assert_close(read.total, total, rtol=1e-5, atol=1e-5)
+    found = torch.autograd.grad(read.total, (hidden, head))
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_prediction_that_is_kept_has_no_gradient() -> None:
+    hidden, head, table, target = inputs()
+    tables = Tables(head, table, MASK)
+    same = read_out(hidden.detach(), target, tables, top=3).top
+    weight = torch.ones(POSITIONS, dtype=torch.float64)
+    kept = read_out(hidden, target, tables, 4, Wishes(keep_weight=weight, keep=same))
+    plain = read_out(hidden, target, tables)
+    torch.testing.assert_close(kept.total, plain.total)
+    found = torch.autograd.grad(kept.total, (hidden, head))
+    torch.testing.assert_close(found, torch.autograd.grad(plain.total, (hidden, head)))
+
+
+def test_the_likeliest_tokens_are_told_on_request() -> None:
+    hidden, head, table, target = inputs()
+    _, _, token = definition(hidden, head, table, target)
+    read = read_out(hidden, target, Tables(head, table, MASK), 4, top=2)
+    assert isinstance(read.top, Top)
+    assert torch.equal(read.top.tokens[:, 0], token)
+    assert (read.top.log_prob[:, 0] >= read.top.log_prob[:, 1]).all()
 
 
 def test_the_mask_token_is_never_read() -> None:
@@ -86,7 +127,7 @@ def test_without_gradients_the_same_is_read() -> None:
     with torch.no_grad():
         again = read_out(hidden, target, Tables(head, table, MASK), 4)
     assert not again.total.requires_grad
-    assert all(torch.equal(a, b) for a, b in zip(read, again, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(read[:4], again[:4], strict=True))
 
 
 def test_a_nearly_right_prediction_keeps_its_small_error_in_bf16() -> None:

@@ -95,7 +95,10 @@ def _line(now: Progress, steps: int) -> str:
         return "–" if value is None else f"{value:.3g}"
 
     line = f"step {now.step}/{steps}, mse masked {shown(now.mse_masked)}"
-    line += f", unmasked {shown(now.mse_unmasked)}, ce masked {shown(now.ce_masked)}"
+    line += f", unmasked {shown(now.mse_unmasked)}"
+    if now.mse_walked is not None:
+        line += f", walked {shown(now.mse_walked)}"
+    line += f", ce masked {shown(now.ce_masked)}"
     return line + f" (reference {shown(now.reference_ce_masked)})"
 
 

@@ -30,7 +30,10 @@ from xpredflow.training.lora import add_adapters, merge_adapters, without_adapte
 from xpredflow.training.readout import Readout
 from xpredflow.training.runs import Run
 from xpredflow.training.sharding import put, restore_optimizer, shard, summed, whole
+from xpredflow.training.walk import Walk
 from xpredflow.training.x_prediction import XPrediction
+
+KEPT = 16  # likeliest tokens of the reference that keep_reference holds on to, one by one
 
 
 @dataclass(frozen=True)
@@ -47,17 +50,26 @@ class Start:
 
 @dataclass(frozen=True)
 class Progress:
-    """One update. A value is None where there was nothing to measure."""
+    """One update. A value is None where there was nothing to measure.
+
+    Masked positions of a walk are counted apart, under `mse_walked`: no mask is shown there.
+    """
 
     step: int
     loss: float
-    mse_masked: float
+    mse_masked: float | None
     mse_unmasked: float | None
-    ce_masked: float
+    ce_masked: float | None
     reference_ce_masked: float | None
     gradient_norm: float
     rate: float
+    mse_walked: float | None = None
     warning: str | None = None
+
+    def line(self) -> dict[str, Any]:
+        """For the log; what most runs never have is left out where there is none."""
+        rare = ("mse_walked", "warning")
+        return {k: v for k, v in asdict(self).items() if k not in rare or v is not None}
 
 
 class Alignment:
@@ -81,7 +93,9 @@ class Alignment:
         self.device, self.stored = model.embedding.device, model.embedding.dtype
         self.answers, self.held = hold_out(start.answers, config.holdout, config.seed)
         self.before = self._measured(model) if state is None else Consistency(**state["before"])
-        self.objective = XPrediction(self._trainable(model), config.chunk, config.clean_entropy)
+        self.objective = XPrediction(
+            self._trainable(model), config.chunk, config.clean_entropy, config.keep_reference
+        )
         self.reference = self._frozen_copy()
         shard(self.objective, share)
         self.parameters = {
@@ -128,40 +142,50 @@ class Alignment:
         while self.step < self.config.steps:
             now = self._update()
             self.step = now.step
-            self.run.log(**{k: v for k, v in asdict(now).items() if k != "warning" or v})
+            self.run.log(**now.line())
             if self.step % self.config.save_every == 0 or self.step == self.config.steps:
                 self.run.save_state(self._state())
             yield now
 
     def _update(self) -> Progress:
         config, noisy = self.config, self._noisy()
-        every, masked, read = config.reference_every, noisy.masked.sum(), noisy.candidates.sum()
+        every, read = config.reference_every, noisy.candidates.sum()
         compare = every > 0 and self.step % every == 0
-        sums = torch.zeros(4, dtype=torch.float64)
-        for part in self._parts(noisy):
+        sums = torch.zeros(len(_SUMS), dtype=torch.float64)
+        for part, walk in self._parts(noisy, self._walk()):
+            theirs = self._reference(part) if compare else None
+            keep = theirs.top if theirs is not None and config.keep_reference else None
             with self._autocast():
-                ours = self.objective(part)
+                ours = self.objective(part, walk, keep)
             # sharding averages gradients over the processes, but the loss is a sum of theirs
             (ours.total * (self.share.world / read)).backward()
-            theirs = self._reference(part) if compare else None
-            sums += _sums(ours, theirs, part.masked[part.candidates])
+            sums += _sums(ours, theirs, part, walk)
         norm = torch.nn.utils.clip_grad_norm_(self.parameters.values(), config.clip)
         for group in self.optimizer.param_groups:
             group["lr"] = config.rate(self.step)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        at_masked, at_others, ce, reference = summed(sums, self.share).tolist()
-        ce, reference = ce / int(masked), reference / int(masked)
+        total = dict(zip(_SUMS, summed(sums, self.share).tolist(), strict=True))
+
+        def mean(value: str, count: str) -> float | None:
+            return total[value] / total[count] if total[count] else None
+
+        ce = mean("ce", "masked")
+        reference = mean("reference_ce", "masked") if compare else None
+        warning = None
+        if ce is not None and reference is not None:
+            warning = self.drift.add(ce, reference)
         return Progress(
             step=self.step + 1,
-            loss=(at_masked + at_others) / int(read),
-            mse_masked=at_masked / int(masked),
-            mse_unmasked=at_others / int(read - masked) if read > masked else None,
+            loss=(total["at_masked"] + total["at_clean"] + total["at_walked"]) / int(read),
+            mse_masked=mean("at_masked", "masked"),
+            mse_unmasked=mean("at_clean", "clean"),
+            mse_walked=mean("at_walked", "walked"),
             ce_masked=ce,
-            reference_ce_masked=reference if compare else None,
+            reference_ce_masked=reference,
             gradient_norm=float(whole(norm)),
             rate=config.rate(self.step),
-            warning=self.drift.add(ce, reference) if compare else None,
+            warning=warning,
         )
 
     def _noisy(self) -> Corruption:
@@ -172,20 +196,33 @@ class Alignment:
         batch = text_batch(answers, model.special, model.block_size)
         return corrupt(batch, model.block_size, model.special.eos, draw)
 
-    def _parts(self, noisy: Corruption) -> Iterator[Corruption]:
+    def _walk(self) -> Walk | None:
+        """Drawn for the whole batch too, from numbers of its own: other rows stay as they were."""
+        config = self.config
+        if not config.walk:
+            return None
+        draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step + 500_000)
+        return Walk.drawn(config.batch, config.walk, draw)
+
+    def _parts(
+        self, noisy: Corruption, walk: Walk | None
+    ) -> Iterator[tuple[Corruption, Walk | None]]:
         """This process's rows; processes meet in rows of similar length."""
         for number in range(self.config.accumulate):
             first = (number * self.share.world + self.share.rank) * self.rows
-            yield noisy.rows(slice(first, first + self.rows)).to(self.device)
+            rows = slice(first, first + self.rows)
+            part = None if walk is None else walk.part(rows, self.device)
+            yield noisy.rows(rows).to(self.device), part
 
     @torch.no_grad()
     def _reference(self, part: Corruption) -> Readout:
-        """What the model read before alignment."""
+        """What the model read before alignment, at masks alone: it is asked about nothing else."""
+        top = KEPT if self.config.keep_reference else 0
         with self._autocast():
             if self.reference is not None:
-                return self.reference(part)
+                return self.reference(part, top=top)
             with without_adapters(self.objective.model):
-                return self.objective(part)
+                return self.objective(part, top=top)
 
     def _autocast(self) -> Any:
         dtype = self.config.compute_dtype(self.device)
@@ -243,8 +280,20 @@ class Alignment:
         restore_optimizer(self.optimizer, state["optimizer"])
 
 
-def _sums(ours: Readout, theirs: Readout | None, masked: Tensor) -> Float[Tensor, " 4"]:
-    """Errors at masked and at other positions, CE at masked ones and the reference's."""
-    values = [ours.error[masked], ours.error[~masked], ours.cross_entropy[masked]]
-    values.append(torch.zeros(0) if theirs is None else theirs.cross_entropy[masked])
-    return torch.stack([value.double().sum().cpu() for value in values])
+_SUMS = (
+    *("at_masked", "at_clean", "at_walked", "ce", "reference_ce"),
+    *("masked", "clean", "walked"),
+)
+
+
+def _sums(
+    ours: Readout, theirs: Readout | None, part: Corruption, walk: Walk | None
+) -> Float[Tensor, " 8"]:
+    """Errors where a mask, a token or a state stands, CE at masks and the reference's; counts."""
+    masked, walked = part.masked, torch.zeros_like(part.masked)
+    if walk is not None:
+        walked = masked & walk.rows.unsqueeze(-1)
+    where = [at[part.candidates] for at in (masked & ~walked, ~masked, walked)]
+    values = [ours.error[at] for at in where] + [ours.cross_entropy[where[0]]]
+    values.append(torch.zeros(0) if theirs is None else theirs.cross_entropy[where[0]])
+    return torch.stack([value.double().sum().cpu() for value in (*values, *where)])

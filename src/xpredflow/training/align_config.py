@@ -25,6 +25,8 @@ class AlignConfig:
     lora_rank: int = 0  # 0: all parameters but W_e are trained
     lora_targets: str = ""  # such as q_proj,v_proj; without: every linear matrix of the layers
     clean_entropy: float = 0.0  # weight of the cross-entropy at unmasked positions; not the paper's
+    keep_reference: float = 0.0  # weight of KL(reference ‖ model) at masks; not the paper's
+    walk: float = 0.0  # share of rows that show states the flow visits; not the paper's
     holdout: int = 64  # answers that the consistency is measured on and that are not trained on
     reference_every: int = 1  # steps between two looks at the reference's CE; 0: never
     checkpointing: bool = False  # recompute activations in the backward pass
@@ -45,8 +47,16 @@ class AlignConfig:
         for name in ("lr", "clip"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} is {getattr(self, name)}: give a number above 0")
-        if self.clean_entropy < 0:
-            raise InputError(f"clean_entropy is {self.clean_entropy}: give a number ≥ 0")
+        for name in ("clean_entropy", "keep_reference"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"{name} is {getattr(self, name)}: give a number ≥ 0")
+        if not 0 <= self.walk < 1:
+            raise InputError(f"walk is {self.walk}: give a share of the rows, from 0 to below 1")
+        if self.keep_reference and self.reference_every != 1:
+            raise InputError(
+                f"reference_every is {self.reference_every}, but keep_reference needs the reference"
+                " at every step: leave it at 1"
+            )
         if self.lora_targets and not self.lora_rank:
             raise InputError(
                 f"lora_targets is {self.lora_targets!r} but lora_rank is 0, which trains all"

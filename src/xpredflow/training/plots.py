@@ -42,7 +42,8 @@ def plot_alignment(log: Path, picture: Path) -> bool:
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    _curves(left, lines, {"mse_masked": "masked", "mse_unmasked": "unmasked"})
+    errors = {"mse_masked": "masked", "mse_unmasked": "unmasked", "mse_walked": "flow states"}
+    _curves(left, lines, errors)
     left.set(xlabel="step", ylabel="MSE of softmax(Z)·W_e", yscale="log")
     _curves(right, lines, {"ce_masked": "aligned", "reference_ce_masked": "reference"})
     right.set(xlabel="step", ylabel="CE at masked positions", ylim=(0, None))
@@ -52,7 +53,7 @@ def plot_alignment(log: Path, picture: Path) -> bool:
 
 def _curves(axes: Any, lines: list[dict[str, Any]], names: dict[str, str]) -> None:
     for name, label in names.items():
-        known = [(line["step"], line[name]) for line in lines if line[name] is not None]
+        known = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
         if known:
             axes.plot(*zip(*known, strict=True), label=label)
     axes.legend()

@@ -9,9 +9,11 @@ the gradient is ∂L/∂z = p ⊙ (a − p·a), so it is at hand as soon as p is
 ∂L/∂W, are summed up on the way forward and the head is never multiplied a second time.
 
 Where p(x0) is next to nothing that gradient vanishes too, however wrong the prediction is. A
-cross-entropy may be added at chosen positions, whose gradient p − 1 at x0 does not.
+cross-entropy may be added at chosen positions, whose gradient p − 1 at x0 does not. And where
+predictions r must stay as they were, KL(r ‖ p) may be added: of r its K likeliest tokens are known,
+the others count as one.
 
-Dimension names beside those of types.py: P positions of all rows, C of one chunk.
+Dimension names beside those of types.py: P positions of all rows, C of one chunk, K tokens.
 """
 
 from typing import Any, NamedTuple
@@ -21,6 +23,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 CHUNK = 256  # at LLaDA's 126,464 tokens: 0.26 GB
+REST = 1e-6  # 1 − Σ of probabilities in fp32 is not to be trusted below
+TINY = 1e-30  # probabilities of which a logarithm can be taken
 
 
 class Readout(NamedTuple):
@@ -33,6 +37,28 @@ class Readout(NamedTuple):
     error: Float[Tensor, " P"]
     cross_entropy: Float[Tensor, " P"]
     token: Int[Tensor, " P"]
+    top: "Top"
+
+
+class Top(NamedTuple):
+    """The K likeliest tokens and their log-probabilities, as far as they were asked for."""
+
+    tokens: Int[Tensor, "P K"]
+    log_prob: Float[Tensor, "P K"]
+
+
+class Wishes(NamedTuple):
+    """What else is minimised, position by position, beside the error."""
+
+    entropy_weight: Float[Tensor, " P"] | None = None  # of the cross-entropy with the token
+    keep_weight: Float[Tensor, " P"] | None = None  # of the divergence from `keep`
+    keep: Top | None = None
+
+    def part(self, chosen: slice) -> "Wishes":
+        """Those of some positions."""
+        keep = None if self.keep is None else Top(*(of[chosen] for of in self.keep))
+        entropy, weight = (None if w is None else w[chosen] for w in self[:2])
+        return Wishes(entropy, weight, keep)
 
 
 class Tables(NamedTuple):
@@ -52,19 +78,29 @@ def read_out(
     target: Int[Tensor, " P"],
     tables: Tables,
     chunk: int = CHUNK,
-    entropy_weight: Float[Tensor, " P"] | None = None,
+    wishes: Wishes = Wishes(),  # noqa: B008  (immutable)
+    top: int = 0,
 ) -> Readout:
     """Errors and cross-entropies at the positions of `hidden`; `total` can be differentiated once.
 
-    It is the sum of the errors, and of the cross-entropies times `entropy_weight` where given.
+    It is the sum of the errors and of what the wishes add; `top` tokens are told on request.
     Matrices are multiplied in autocast's dtype, if that is on; everything else is at least fp32.
     """
     device = hidden.device.type
     cast = torch.is_autocast_enabled(device)
     compute = torch.get_autocast_dtype(device) if cast else hidden.dtype
-    how = (chunk, compute, torch.is_grad_enabled(), entropy_weight)
+    how = _How(chunk, compute, torch.is_grad_enabled(), top, wishes)
     values: Any = _Chunked.apply(hidden, tables.head, target, tables, how)
-    return Readout(*values)
+    total, error, entropy, token, *likeliest = values
+    return Readout(total, error, entropy, token, Top(*likeliest))
+
+
+class _How(NamedTuple):
+    chunk: int
+    compute: torch.dtype
+    with_gradient: bool
+    top: int
+    wishes: Wishes
 
 
 class _Chunked(torch.autograd.Function):
@@ -75,25 +111,24 @@ class _Chunked(torch.autograd.Function):
         head: Float[Tensor, "V E"],
         target: Int[Tensor, " P"],
         tables: Tables,
-        how: tuple[int, torch.dtype, bool, Tensor | None],
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        chunk, compute, with_gradient, weight = how
+        how: _How,
+    ) -> tuple[Tensor, ...]:
+        compute = how.compute
         tables = Tables(head.to(compute), tables.embedding.detach().to(compute), tables.mask)
-        wants = [with_gradient and wanted for wanted in ctx.needs_input_grad[:2]]
+        wants = [how.with_gradient and wanted for wanted in ctx.needs_input_grad[:2]]
         of_hidden = torch.empty_like(hidden) if wants[0] else None
         of_head = torch.zeros_like(head) if wants[1] else None
         read = []
         with torch.autocast(hidden.device.type, enabled=False):
-            for start in range(0, len(hidden), chunk):
-                part = slice(start, start + chunk)
+            for start in range(0, len(hidden), how.chunk):
+                part = slice(start, start + how.chunk)
                 into = (None if of_hidden is None else of_hidden[part], of_head)
-                wanted = (target[part], None if weight is None else weight[part])
+                wanted = (target[part], how.wishes.part(part), how.top)
                 read.append(_read_chunk(hidden[part].to(compute), wanted, tables, into))
         ctx.save_for_backward(of_hidden, of_head)
-        error, entropy, token = (torch.cat(values) for values in zip(*read, strict=True))
-        ctx.mark_non_differentiable(error, entropy, token)
-        total = error.sum() if weight is None else error.sum() + (weight * entropy).sum()
-        return total, error, entropy, token
+        added, *values = (torch.cat(values) for values in zip(*read, strict=True))
+        ctx.mark_non_differentiable(*values)
+        return (values[0] + added).sum(), *values
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -105,22 +140,31 @@ class _Chunked(torch.autograd.Function):
 
 def _read_chunk(
     h: Float[Tensor, "C E"],
-    wanted: tuple[Tensor, Tensor | None],
+    wanted: tuple[Tensor, Wishes, int],
     tables: Tables,
     into: tuple[Tensor | None, Tensor | None],
 ) -> list[Tensor]:
-    """Error, cross-entropy and token; the gradients go `into` those of h and of the head.
+    """What wishes add, error, cross-entropy, token and likeliest; gradients go `into` their places.
 
     A function of its own so that its tables are gone before those of the next chunk are made.
     """
-    (target, weight), (of_hidden, of_head) = wanted, into
-    p, *values, d = _predict(h, target, tables)
-    if of_hidden is None and of_head is None:
+    (target, wishes, top), (of_hidden, of_head) = wanted, into
+    p, error, entropy, token, d = _predict(h, target, tables)
+    likeliest = p.topk(top)
+    values = [torch.zeros_like(error), error, entropy, token]
+    values += [likeliest.indices, likeliest.values.clamp(min=TINY).log()]
+    wants_gradient = of_hidden is not None or of_head is not None
+    dz = _logit_gradient(p, d, tables) if wants_gradient else torch.zeros(0)
+    if wishes.entropy_weight is not None:
+        weight = wishes.entropy_weight.to(p)
+        values[0] += weight * entropy
+        if wants_gradient:
+            dz.addcmul_(p, weight.unsqueeze(1))
+            dz[torch.arange(len(p), device=p.device), target] -= weight
+    if wishes.keep is not None and wishes.keep_weight is not None:
+        values[0] += _keep(p, wishes.keep, wishes.keep_weight.to(p), dz if wants_gradient else None)
+    if not wants_gradient:
         return values
-    dz = _logit_gradient(p, d, tables)
-    if weight is not None:
-        dz.addcmul_(p, weight.to(p).unsqueeze(1))
-        dz[torch.arange(len(p), device=p.device), target] -= weight.to(p)
     dz = dz.to(h.dtype)
     if of_hidden is not None:
         of_hidden.copy_(dz @ tables.head)
@@ -129,6 +173,25 @@ def _read_chunk(
     elif of_head is not None:
         of_head += dz.T @ h
     return values
+
+
+def _keep(
+    p: Float[Tensor, "C V"], kept: Top, weight: Float[Tensor, " C"], dz: Tensor | None
+) -> Float[Tensor, " C"]:
+    """weight · KL(r ‖ p), with all tokens outside of `kept` as one; its gradient is added to dz.
+
+    ∂KL/∂z is p − r at the kept tokens; the others share p_rest − r_rest as they share p_rest.
+    """
+    r, ours = kept.log_prob.to(p).exp(), p.gather(1, kept.tokens)
+    r_rest, rest = ((1 - x.sum(-1)).clamp(min=REST) for x in (r, ours))
+    lost = (r * (kept.log_prob.to(p) - ours.clamp(min=TINY).log())).sum(-1)
+    lost += r_rest * (r_rest / rest).log()
+    if dz is not None:
+        share = 1 - r_rest / rest
+        dz.addcmul_(p, (weight * share).unsqueeze(1))
+        at_kept = ours - r - share.unsqueeze(1) * ours
+        dz.scatter_add_(1, kept.tokens, weight.unsqueeze(1) * at_kept)
+    return weight * lost
 
 
 def _predict(

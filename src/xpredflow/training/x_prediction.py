@@ -1,33 +1,62 @@
 """The alignment objective: every response position must predict its own clean embedding."""
 
 import torch.nn.functional as F
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from xpredflow.models import MaskedDiffusionModel
 from xpredflow.training.corruption import Corruption
-from xpredflow.training.readout import CHUNK, Readout, Tables, read_out
+from xpredflow.training.readout import CHUNK, Readout, Tables, Top, Wishes, read_out
+from xpredflow.training.walk import Walk
 
 
 class XPrediction(nn.Module):
     """A model with its objective as forward pass, which is what sharding wants to see."""
 
     def __init__(
-        self, model: MaskedDiffusionModel, chunk: int = CHUNK, clean_entropy: float = 0.0
+        self,
+        model: MaskedDiffusionModel,
+        chunk: int = CHUNK,
+        clean_entropy: float = 0.0,
+        keep_reference: float = 0.0,
     ) -> None:
-        """`clean_entropy` weighs the cross-entropy at unmasked positions, beside the error."""
-        super().__init__()
-        self.model, self.chunk, self.clean_entropy = model, chunk, clean_entropy
+        """`clean_entropy` weighs the cross-entropy where no mask is shown, beside the error.
 
-    def forward(self, noisy: Corruption) -> Readout:
-        """What is read at the candidates, masked or not, row by row."""
+        `keep_reference` weighs the divergence from what the reference predicted at masks.
+        """
+        super().__init__()
+        self.model, self.chunk = model, chunk
+        self.clean_entropy, self.keep_reference = clean_entropy, keep_reference
+
+    def forward(
+        self, noisy: Corruption, walk: Walk | None = None, keep: Top | None = None, top: int = 0
+    ) -> Readout:
+        """What is read at the candidates, masked or not, row by row.
+
+        Rows of the `walk` show states between mask and token where they are masked. `keep` is what
+        the reference predicted at the same candidates, `top` how many tokens of it are to be told.
+        """
+        model, shown = self.model, noisy.masked  # where a mask stands
+        inputs = F.embedding(noisy.shown(model.special.mask), model.embedding)
+        if walk is not None:
+            shown = shown & ~walk.rows.unsqueeze(-1)
+            inputs = walk.states(
+                inputs, noisy, model.embedding, lambda x: self._read(x, noisy, Wishes(), 1).top
+            )
+        shown = shown[noisy.candidates]
+        wishes = Wishes(
+            entropy_weight=self.clean_entropy * (~shown).float() if self.clean_entropy else None,
+            keep_weight=self.keep_reference * shown.float() if keep is not None else None,
+            keep=keep,
+        )
+        return self._read(inputs, noisy, wishes, top)
+
+    def _read(
+        self, inputs: Float[Tensor, "B L E"], noisy: Corruption, wishes: Wishes, top: int
+    ) -> Readout:
         model, (_, _, head) = self.model, self.model.trunk()
         assert isinstance(head, nn.Linear)
-        inputs = F.embedding(noisy.shown(model.special.mask), model.embedding)
         hidden = model.hidden(inputs, noisy.positions, noisy.wanted)
-        at = noisy.candidates[:, noisy.first :]
         tables = Tables(head.weight, model.embedding, model.special.mask)
-        target = noisy.ids[:, noisy.first :][at]
-        weight = None
-        if self.clean_entropy:
-            weight = self.clean_entropy * (~noisy.masked[:, noisy.first :][at]).float()
-        return read_out(hidden[at], target, tables, self.chunk, weight)
+        at = noisy.candidates[:, noisy.first :]
+        return read_out(hidden[at], noisy.ids[noisy.candidates], tables, self.chunk, wishes, top)
