@@ -203,6 +203,28 @@ def test_every_prompt_of_the_pool_gets_its_turn(tmp_path) -> None:
     assert seen[:7] != seen[7:14]
 
 
+def test_problems_that_the_first_policy_failed_come_up_more_often(tmp_path) -> None:
+    config = replace(SMALL, hard=0.7, screened=5, updates=2, validate_every=1)
+    whole, lines = train(tmp_path / "whole", config)
+    assert lines[0]["screened"] == 5
+    assert 0 < lines[0]["failed"] == len(whole.failed) < 5  # half of the sums are even
+    assert set(whole.failed) < set(POOL[:5])
+    drawn = [p.id for update in range(4) for p in whole._problems(update, 2, whole.failed)]
+    assert set(drawn) == {f"train/{number}" for number in whole.failed}
+    train(tmp_path / "parts", replace(config, updates=1))
+    again, _ = train(tmp_path / "parts", config, resume=True)
+    assert again.failed == whole.failed
+    assert timeless(tmp_path / "parts") == timeless(tmp_path / "whole")
+    assert same_weights(again.network, whole.network)
+
+
+def test_where_nothing_fails_nothing_is_hard(tmp_path) -> None:
+    config = replace(SMALL, hard=0.5, updates=1)
+    _, lines = train(tmp_path, config, task=Always())
+    assert lines[0]["warning"] == "all 7 screened problems were solved: none is hard"
+    assert len(lines) == 2
+
+
 def test_a_directory_holds_one_run(whole) -> None:
     with pytest.raises(InputError, match="already holds a run"):
         PolicyTraining(toy_setup(), POOL, whole[2])

@@ -11,7 +11,7 @@ from xpredflow.training.grpo import GrpoConfig
 
 Part = TypeVar("Part")
 _AT_LEAST_ONE = (
-    *("updates", "prompts", "pool", "wave", "init_prompts", "init_fits"),
+    *("updates", "prompts", "pool", "screened", "wave", "init_prompts", "init_fits"),
     *("validation", "patience", "hidden"),
 )
 
@@ -26,6 +26,8 @@ class PolicyConfig(Rules, BetaConfig, GrpoConfig):
     steps: str | None = None  # budget T: passes, or a share such as 1/4; None: one per position
     gen_length: int | None = None  # positions of a response; None: the task's
     pool: int = 1024  # training problems to draw from where no answers are given
+    hard: float = 0.0  # share of an update's problems that the first policy failed at a first try
+    screened: int = 1024  # problems tried to find such, where hard is above 0
     wave: int = 4  # problems decoded together; processes share out whole waves
     init: str = "power:8"  # policy to begin with: a heuristic to imitate, learned:FILE or none
     init_prompts: int = 16  # problems on which the heuristic is watched
@@ -49,6 +51,8 @@ class PolicyConfig(Rules, BetaConfig, GrpoConfig):
         if self.validate_every < 0 or self.seed < 0:
             name = "seed" if self.seed < 0 else "validate_every"
             raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 0")
+        if not 0 <= self.hard <= 1:
+            raise InputError(f"hard is {self.hard}: give a share of the prompts, from 0 to 1")
         if self.gen_length is not None and self.gen_length < 1:
             raise InputError(f"gen_length is {self.gen_length}: give a whole number ≥ 1")
         resolve_steps(self.steps, self.gen_length or 1)

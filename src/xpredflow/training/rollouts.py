@@ -19,6 +19,8 @@ from xpredflow.training.policy_config import PolicyConfig
 from xpredflow.training.sharing import gathered
 from xpredflow.types import Decoded, Model, Policy, Step
 
+FIRST_TRY = 10**9  # row numbers of tries, far from those of rollouts
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -168,6 +170,12 @@ def group_rollouts(
         records.features, records.latent, records.log_prob, records.rollout - first, records.column
     )
     return places, _outcomes(setup, ended)
+
+
+def tries(setup: Setup, policy: Policy, problems: list[Problem]) -> list[bool]:
+    """Whether one rollout of each problem solves it; its draws are not those of any update."""
+    rows = {FIRST_TRY + i: problem for i, problem in enumerate(problems)}
+    return [one.solved for one in roll_out(setup, policy, rows)[1]]
 
 
 def _outcomes(setup: Setup, ended: list[Ended]) -> Outcomes:

@@ -22,7 +22,7 @@ from xpredflow.training.policy_log import (
     describe_rollouts,
     why_no_signal,
 )
-from xpredflow.training.rollouts import Setup, acting, group_rollouts
+from xpredflow.training.rollouts import Setup, acting, group_rollouts, tries
 from xpredflow.training.runs import Run
 from xpredflow.training.sharing import from_first, gathered
 
@@ -44,6 +44,7 @@ class PolicyTraining:
         self.pool, self.directory = pool, directory
         self.update, self.idle, self.best = 0, 0, float("-inf")
         self.fit_error: float | None = None
+        self.failed: list[int] = []  # of the pool, what the first policy did not solve
         self.learner: Learner | None = None
         self.run = None
         if setup.share.rank == 0:
@@ -88,14 +89,16 @@ class PolicyTraining:
         weights = from_first(self.setup.share, start.network.state_dict())
         self.fit_error = start.error
         self._learn_from(start.network.config, weights, weights)
-        line = {"step": 0, "fit_error": start.error, **self._validate()}
+        line = {"step": 0, "fit_error": start.error, **self._screen(), **self._validate()}
         return self._keep(line, started)
 
     def _advance(self) -> dict[str, Any]:
         started, config = time.monotonic(), self.setup.config
         assert self.learner is not None
         policy = acting(self.setup, self.network, temperature=1.0)
-        problems = self._problems(self.update, config.prompts)
+        hard = round(config.hard * config.prompts) if self.failed else 0
+        problems = self._problems(self.update, config.prompts - hard)
+        problems += self._problems(self.update, hard, self.failed)
         records, outcomes = group_rollouts(self.setup, policy, self.update, problems)
         line = {"step": self.update + 1, **describe_rollouts(outcomes, config)}
         line |= describe_policy(self.network, records)
@@ -111,11 +114,30 @@ class PolicyTraining:
             line |= self._validate()
         return self._keep(line, started)
 
-    def _problems(self, update: int, count: int) -> list[Problem]:
-        """The update's prompts: the pool in a new order each time it has been gone through."""
-        places = [divmod(update * count + i, len(self.pool)) for i in range(count)]
+    def _screen(self) -> dict[str, Any]:
+        """Try problems of the pool once each and keep the failed ones apart, if that is wanted.
+
+        Where every draw of a group solves its problem only speed can be learned from it.
+        """
+        config = self.setup.config
+        if not config.hard:
+            return {}
+        numbers = self.pool[: config.screened]
+        problems = [self.setup.task.problem("train", number) for number in numbers]
+        policy = acting(self.setup, self.network, temperature=1.0)
+        solved = tries(self.setup, policy, problems)
+        self.failed = [n for n, right in zip(numbers, solved, strict=True) if not right]
+        found: dict[str, Any] = {"screened": len(numbers), "failed": len(self.failed)}
+        if not self.failed:
+            found["warning"] = f"all {len(numbers)} screened problems were solved: none is hard"
+        return found
+
+    def _problems(self, update: int, count: int, pool: list[int] | None = None) -> list[Problem]:
+        """Prompts of an update: the pool in a new order each time it has been gone through."""
+        pool = self.pool if pool is None else pool
+        places = [divmod(update * count + i, len(pool)) for i in range(count)]
         orders = {
-            turn: Random(f"{self.setup.config.seed}/{turn}").sample(self.pool, len(self.pool))
+            turn: Random(f"{self.setup.config.seed}/{turn}").sample(pool, len(pool))
             for turn in {turn for turn, _ in places}
         }
         return [self.setup.task.problem("train", orders[turn][i]) for turn, i in places]
@@ -180,6 +202,7 @@ class PolicyTraining:
             "idle": self.idle,
             "best": self.best,
             "fit_error": self.fit_error,
+            "failed": self.failed,
             "shape": asdict(self.network.config),
             "network": self.network.state_dict(),
             "start": self.learner.start.state_dict(),
@@ -188,7 +211,7 @@ class PolicyTraining:
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.update, self.idle, self.best = state["step"], state["idle"], state["best"]
-        self.fit_error = state["fit_error"]
+        self.fit_error, self.failed = state["fit_error"], state.get("failed", [])
         self._learn_from(BetaConfig(**state["shape"]), state["network"], state["start"])
         assert self.learner is not None
         self.learner.optimizer.load_state_dict(state["optimizer"])
