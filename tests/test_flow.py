@@ -10,7 +10,7 @@ from toy import EOS, EOT, MASK, VOCABULARY, WIDTH, ToyModel, prompts
 from xpredflow import Flow, Rules, generate
 from xpredflow.flow import nearest_tokens
 from xpredflow.policy import Confidence, Constant, Jump
-from xpredflow.signals import mixture, read
+from xpredflow.signals import jointly_sure, mixture, read
 from xpredflow.types import Canvas, Moment, Space, SpecialTokens
 
 SPACE = Space(
@@ -113,6 +113,27 @@ def test_commitment_takes_the_surest_unsettled_position(when, expected) -> None:
     assert committed == ([] if expected is None else [expected])
     assert after.progress[0, 0] == 1.0  # the jump itself
     assert (after.progress[0, 1] == 1.0) == (when == "after")
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"), [(0.0, [1]), (0.5, [0, 1]), (1.5, [0, 1, 2]), (9.0, [0, 1, 2])]
+)
+def test_commitment_may_take_all_that_are_jointly_sure(bound, expected) -> None:
+    """Entropies 0.5, 0.3, 1.1 and, settled already, 0.1: a sum is bounded without its maximum."""
+    open_ = torch.tensor([[True, True, True, False]])
+    chosen = jointly_sure(torch.tensor([[0.5, 0.3, 1.1, 0.1]]), open_, bound)
+    assert chosen[0].nonzero().flatten().tolist() == expected
+
+
+def test_the_flow_commits_what_is_jointly_sure_among_the_unsettled() -> None:
+    now = canvas([0.2, 0.2, 0.995], [3, 4, 5])
+    seen = predictions([6, 7, 8], [0.95, 0.6, 0.99])
+    still = Flow(Constant(0.0), replace(BARE, commit="before", commit_bound=0.0))
+    assert still.step(now, seen, moment(), SPACE)[1].committed[0].tolist() == [True, False, False]
+    more = replace(still, rules=replace(still.rules, commit_bound=10.0))
+    after, event = more.step(now, seen, moment(), SPACE)
+    assert event.committed[0].tolist() == [True, True, False]
+    assert after.progress[0].tolist() == pytest.approx([1.0, 1.0, 0.995])
 
 
 def test_confidence_policy_never_takes_progress_back() -> None:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.signals import mixture
+from xpredflow.signals import jointly_sure, mixture
 from xpredflow.types import Canvas, Event, Moment, Policy, Signals, Space
 
 
@@ -24,6 +24,7 @@ class Rules:
     commit: Literal["before", "after", "off"] = "before"  # which t says who may be committed
     commit_below: float = 0.99  # only positions with less progress are candidates
     commit_above: float | None = None  # also commit every candidate with c ≥ this; not the paper's
+    commit_bound: float | None = None  # also the surest while ΣH − max H ≤ this; not the paper's
     tau: float = 0.9  # a row stops when every t ≥ τ
     clamp: float = 0.05  # floor of 1 − t in the velocity
     top_k: int | None = 1  # readout of the clean state; None: full softmax
@@ -95,6 +96,8 @@ class Flow:
         chosen = torch.zeros_like(candidates).scatter(-1, best, True)
         if self.rules.commit_above is not None:
             chosen = chosen | (signals.confidence >= self.rules.commit_above)
+        if self.rules.commit_bound is not None:
+            chosen = chosen | jointly_sure(signals.entropy, candidates, self.rules.commit_bound)
         return chosen & candidates
 
 

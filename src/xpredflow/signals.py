@@ -44,6 +44,20 @@ def not_finite(logits: Float[Tensor, "B N V"]) -> Bool[Tensor, "B N"]:
     return ~logits.sum(-1, dtype=torch.float32).isfinite()
 
 
+def jointly_sure(
+    entropy: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"], bound: float
+) -> Bool[Tensor, "B N"]:
+    """The lowest entropies of open positions while ΣH − max H ≤ bound; ties go to the left.
+
+    That sum bounds what the tokens there can depend on each other (EB-sampler, 2505.24857).
+    """
+    rising, order = entropy.masked_fill(~open_, torch.inf).sort(dim=-1, stable=True)
+    # the last one of a sorted prefix is its maximum: what is bounded is the sum before it
+    before = rising.cumsum(-1).roll(1, -1)
+    before[:, 0] = 0
+    return torch.zeros_like(open_).scatter(-1, order, before <= bound) & open_
+
+
 def features(
     signals: Signals, progress: Float[Tensor, "B N"], rho: Float[Tensor, " B"]
 ) -> Float[Tensor, "B N 8"]:

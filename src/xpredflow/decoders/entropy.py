@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from xpredflow.decoders.discrete import Discrete, Prediction, open_positions, top_ranked
+from xpredflow.decoders.discrete import Discrete, Prediction, open_positions
 from xpredflow.decoders.threshold import sure_enough
 from xpredflow.errors import InputError
+from xpredflow.signals import jointly_sure
 from xpredflow.types import Canvas, Moment, Signals
 
 
@@ -46,9 +46,4 @@ class EntropyBounded(Discrete):
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
     ) -> Bool[Tensor, "B N"]:
-        open_ = open_positions(canvas)
-        rising = signals.entropy.masked_fill(~open_, torch.inf).sort(-1).values
-        # the last one of a sorted prefix is its maximum: what is bounded is the sum before it
-        before = rising.cumsum(-1).roll(1, -1)
-        before[:, 0] = 0
-        return top_ranked(-signals.entropy, open_, (before <= self.gamma).sum(-1))
+        return jointly_sure(signals.entropy, open_positions(canvas), self.gamma)
