@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from xpredflow import __version__
 from xpredflow.cli import (
     aligning,
+    averaging,
     catalogue,
     comparing,
     demo,
@@ -50,6 +51,7 @@ app.command("lm-eval", context_settings=harnessing.SETTINGS)(harnessing.lm_eval)
 app.command()(pretraining.pretrain)
 app.command("self-generate")(self_generating.self_generate)
 app.command()(aligning.align)
+app.command()(averaging.average)
 app.command("train-softmask")(soft_masking.train_softmask)
 app.command("train-policy")(policies.train_policy)
 app.add_typer(policies.policy, name="policy")

@@ -1,0 +1,40 @@
+"""`xpredflow average`: one checkpoint from several."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def average(
+    out: Annotated[Path, typer.Argument(metavar="{out}", help="Directory of the new checkpoint.")],
+    models: Annotated[
+        list[str],
+        typer.Argument(metavar="{model}...", help="Two or more checkpoints, embedded or not."),
+    ],
+) -> None:
+    """Average the weights of models that were aligned from the same checkpoint.
+
+    What two alignments of one model learned is often both in the mean of their weights; measure
+    it on validation problems before you use it. The result has the dtype of the first: float32
+    for an embedded model, else as it is stored.
+
+    \b
+    Examples:
+      xpredflow average runs/mean runs/one/model runs/two/model
+      xpredflow eval -m runs/mean -t minicode -d flow -b 1/4
+    """
+    from xpredflow.errors import InputError
+    from xpredflow.models import MaskedDiffusionModel, save
+    from xpredflow.models.average import average as mean_of
+    from xpredflow.models.embedded import load
+
+    if (out / "config.json").exists():
+        raise InputError(f"{str(out)!r} already holds a checkpoint: give another directory")
+    loaded: dict[str, MaskedDiffusionModel] = {}
+    for name in models:
+        model = load(name)
+        assert isinstance(model, MaskedDiffusionModel)
+        loaded[name] = model
+    save(mean_of(loaded), out)
+    typer.echo(f"checkpoint: {out}, the mean of {', '.join(loaded)}")
