@@ -40,11 +40,11 @@ FRESH := 1024:sums;1280:minicode,minimath,minicode,minimath,sums
 FURTHER := -o tail_share=0.125 -o whole_from=0
 pretrain = test -e runs/$(1)/model || $(BIN)/xpredflow pretrain runs/$(1) $(2) \
 	$$(test -e runs/$(1)/state.pt && echo --resume)
-align = $(BIN)/xpredflow self-generate -m runs/$(1)/model --data minicode,minimath -n $(2) \
-	--dtype float32 --out runs/$(1)-own.jsonl && \
-	{ test -e runs/$(1)-aligned/model || $(BIN)/xpredflow align runs/$(1)-aligned -m runs/$(1)/model \
-	--answers runs/$(1)-own.jsonl -n $(3) -o lr=3e-4 -o clean_entropy=0.01 -o reference_every=4 \
-	-o dtype=float16 $$(test -e runs/$(1)-aligned/state.pt && echo --resume); }
+answer = $(BIN)/xpredflow self-generate -m runs/$(1)/model --data minicode,minimath -n $(2) \
+	--dtype float32 --out runs/$(1)-$(3).jsonl
+align = test -e runs/$(1)-$(2)/model || $(BIN)/xpredflow align runs/$(1)-$(2) -m runs/$(1)/model \
+	--answers runs/$(1)-$(3).jsonl $(4) -o lr=3e-4 -o reference_every=4 -o dtype=float16 \
+	$$(test -e runs/$(1)-$(2)/state.pt && echo --resume)
 
 train-tiny: $(READY)
 	$(call pretrain,tiny-1,-n 8192 -o decay_share=0.55 -o tail_share=0.125 -o whole_from=2560 \
@@ -53,7 +53,14 @@ train-tiny: $(READY)
 		-o decay_share=0.8 $(FURTHER) -o later=0:$(EVERYTHING))
 	$(call pretrain,tiny,-n 1024 -o start=runs/tiny-2/model -o seed=2 -o lr=1e-3 -o warmup=100 \
 		-o decay_share=0.8 $(FURTHER) -o later=0:$(EVERYTHING))
-	$(call align,tiny,2400,300)
+	$(call answer,tiny,2400,own)
+	$(call align,tiny,once,own,-n 300 -o clean_entropy=0.01)
+	test -e runs/tiny-more.jsonl || { cp runs/tiny-own.json runs/tiny-more.json && \
+		cp runs/tiny-own.jsonl runs/tiny-more.jsonl; }
+	$(call answer,tiny,10000,more)
+	$(call align,tiny,walked,more,-n 500 -o clean_entropy=0.1 -o walk=0.2)
+	test -e runs/tiny-aligned/model.safetensors || \
+		$(BIN)/xpredflow average runs/tiny-aligned runs/tiny-once/model runs/tiny-walked/model
 
 train-tiny-moe: $(READY)
 	$(call pretrain,tiny-moe-1,--shape tiny-moe -n 3584 -o tail_share=0.125 -o whole_from=2816 \
@@ -61,7 +68,8 @@ train-tiny-moe: $(READY)
 	$(call pretrain,tiny-moe,--shape tiny-moe -n 768 -o start=runs/tiny-moe-1/model -o seed=1 \
 		-o lr=2e-3 -o warmup=50 -o decay_share=0.85 $(FURTHER) \
 		-o later=0:$(MORE_MINIMATH))
-	$(call align,tiny-moe,800,240)
+	$(call answer,tiny-moe,800,own)
+	$(call align,tiny-moe,aligned,own,-n 240 -o clean_entropy=0.01)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist build
