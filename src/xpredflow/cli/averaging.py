@@ -15,9 +15,9 @@ def average(
 ) -> None:
     """Average the weights of models that were aligned from the same checkpoint.
 
-    What two alignments of one model learned is often both in the mean of their weights; measure
-    it on validation problems before you use it. The result has the dtype of the first: float32
-    for an embedded model, else as it is stored.
+    The mean may keep what each of them has learned: measure it on validation problems before you
+    use it. The result has the dtype of the first: float32 for an embedded model, else as it is
+    stored.
 
     \b
     Examples:

@@ -24,9 +24,7 @@ def average(models: dict[str, MaskedDiffusionModel]) -> MaskedDiffusionModel:
                 f"{name!r} has other embeddings than {first!r}: give models that were aligned"
                 " from the same checkpoint, which leaves embeddings as they are"
             )
-    stored = mean.embedding.dtype
     parts = [dict(model.named_parameters()) for model in models.values()]
     for name, parameter in mean.named_parameters():
-        total = torch.stack([part[name].detach().double() for part in parts]).mean(0)
-        parameter.copy_(total.to(stored))
+        parameter.copy_(torch.stack([part[name].double() for part in parts]).mean(0))
     return mean
