@@ -7,10 +7,10 @@ import typer
 
 
 def average(
-    out: Annotated[Path, typer.Argument(metavar="{out}", help="Directory of the new checkpoint.")],
+    out: Annotated[Path, typer.Argument(help="Directory of the new checkpoint.")],
     models: Annotated[
         list[str],
-        typer.Argument(metavar="{model}...", help="Two or more checkpoints, embedded or not."),
+        typer.Argument(metavar="MODEL", help="Two or more: directories, hub ids or embedded."),
     ],
 ) -> None:
     """Average the weights of models that were aligned from the same checkpoint.
@@ -31,6 +31,9 @@ def average(
 
     if (out / "config.json").exists():
         raise InputError(f"{str(out)!r} already holds a checkpoint: give another directory")
+    repeated = next((name for name in models if models.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(f"{repeated!r} was given twice: give each model once")
     loaded: dict[str, MaskedDiffusionModel] = {}
     for name in models:
         model = load(name)

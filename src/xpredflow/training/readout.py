@@ -61,6 +61,9 @@ class Wishes(NamedTuple):
         return Wishes(entropy, weight, keep)
 
 
+NO_WISHES = Wishes()
+
+
 class Tables(NamedTuple):
     """The head W, the frozen embedding table W_e, and the mask token.
 
@@ -78,7 +81,7 @@ def read_out(
     target: Int[Tensor, " P"],
     tables: Tables,
     chunk: int = CHUNK,
-    wishes: Wishes = Wishes(),  # noqa: B008  (immutable)
+    wishes: Wishes = NO_WISHES,
     top: int = 0,
 ) -> Readout:
     """Errors and cross-entropies at the positions of `hidden`; `total` can be differentiated once.

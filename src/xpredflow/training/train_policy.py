@@ -211,7 +211,7 @@ class PolicyTraining:
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.update, self.idle, self.best = state["step"], state["idle"], state["best"]
-        self.fit_error, self.failed = state["fit_error"], state.get("failed", [])
+        self.fit_error, self.failed = state["fit_error"], state["failed"]
         self._learn_from(BetaConfig(**state["shape"]), state["network"], state["start"])
         assert self.learner is not None
         self.learner.optimizer.load_state_dict(state["optimizer"])

@@ -16,7 +16,7 @@ from torch import Tensor
 from xpredflow.training.corruption import Corruption
 from xpredflow.training.readout import Top
 
-PASSES = 4  # at most; answers of the tiny models need about as many again
+PASSES = 4  # at most
 EXPONENTS = (1.0, 2.0, 4.0, 8.0)  # from hasty to careful
 
 Predict = Callable[[Float[Tensor, "B L E"]], Top]

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from xpredflow.models import MaskedDiffusionModel
 from xpredflow.training.corruption import Corruption
-from xpredflow.training.readout import CHUNK, Readout, Tables, Top, Wishes, read_out
+from xpredflow.training.readout import CHUNK, NO_WISHES, Readout, Tables, Top, Wishes, read_out
 from xpredflow.training.walk import Walk
 
 
@@ -41,7 +41,7 @@ class XPrediction(nn.Module):
         if walk is not None:
             shown = shown & ~walk.rows.unsqueeze(-1)
             inputs = walk.states(
-                inputs, noisy, model.embedding, lambda x: self._read(x, noisy, Wishes(), 1).top
+                inputs, noisy, model.embedding, lambda x: self._read(x, noisy, NO_WISHES, 1).top
             )
         shown = shown[noisy.candidates]
         wishes = Wishes(
