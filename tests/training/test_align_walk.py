@@ -1,12 +1,16 @@
 """States between mask and token as inputs of alignment: which positions move, and how far."""
 
+from collections.abc import Callable
+
 import torch
 from own_answers import own_answers
 
+from xpredflow.training.align import Start
 from xpredflow.training.answer_batches import text_batch
 from xpredflow.training.corruption import Corruption, corrupt
 from xpredflow.training.readout import Top
 from xpredflow.training.walk import EXPONENTS, PASSES, Walk
+from xpredflow.training.x_prediction import XPrediction
 from xpredflow.types import SpecialTokens
 
 SPECIAL = SpecialTokens(mask=3, eos=1)
@@ -41,6 +45,60 @@ def test_masked_positions_of_walked_rows_move_by_a_power_of_confidence() -> None
         torch.testing.assert_close(moved, wanted.expand_as(moved))
     still = ~(noisy.masked & walk.rows.unsqueeze(-1))
     assert torch.equal(state[still], start[still])
+
+
+def test_rows_that_walk_begin_with_nothing_but_masks() -> None:
+    noisy = noisy_rows()
+    walk = Walk(torch.tensor([True, False, True, False]), torch.ones(4), 1)
+    begun = walk.begun(noisy)
+    for row, walks in enumerate(walk.rows.tolist()):
+        assert torch.equal(begun.masked[row], (noisy.candidates if walks else noisy.masked)[row])
+
+
+def test_only_rows_that_walk_are_passed_through(start_of: Callable[..., Start]) -> None:
+    start = start_of("llada")
+    model = start.load()
+    batch = text_batch(start.answers[:4], model.special, model.block_size)
+    draw = torch.Generator().manual_seed(0)
+    noisy = corrupt(batch, model.block_size, model.special.eos, draw)
+    walk = Walk(torch.tensor([False, True, False, True]), torch.tensor([1.0, 1.0, 4.0, 2.0]), 3)
+    noisy, rows = walk.begun(noisy), []
+    hidden = model.hidden
+
+    def counted(inputs: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
+        rows.append(len(inputs))
+        return hidden(inputs, *rest)
+
+    model.hidden = counted  # type: ignore[method-assign]  (a spy)
+    XPrediction(model)(noisy, walk)
+    assert rows == [2, 2, 2, 4]
+
+
+def test_rows_walk_alike_alone_and_among_others(start_of: Callable[..., Start]) -> None:
+    start = start_of("llada")
+    model = start.load()
+    batch = text_batch(start.answers[:4], model.special, model.block_size)
+    draw = torch.Generator().manual_seed(0)
+    noisy = corrupt(batch, model.block_size, model.special.eos, draw)
+    walk = Walk(torch.tensor([False, True, False, True]), torch.tensor([1.0, 1.0, 4.0, 2.0]), 3)
+    noisy, objective = walk.begun(noisy), XPrediction(model)
+    together = objective(noisy, walk).error.split(noisy.candidates.sum(-1).tolist())
+    for row in range(4):
+        only = torch.tensor([row])
+        alone = objective(noisy.rows(only), walk.only(only)).error
+        torch.testing.assert_close(alone, together[row])
+    still = objective(noisy).error.split(noisy.candidates.sum(-1).tolist())
+    assert not torch.allclose(still[1], together[1])
+    torch.testing.assert_close(still[0], together[0])
+
+
+def test_a_process_without_such_rows_passes_as_often_and_moves_nothing() -> None:
+    walk = Walk(torch.zeros(4, dtype=torch.bool), torch.ones(4), 2)
+    assert walk.own().tolist() == [0]
+    noisy = noisy_rows()
+    part, start = noisy.rows(walk.own()), TABLE[noisy.shown(SPECIAL.mask)]
+    here = start[:1, : part.ids.shape[1]]
+    assert torch.equal(walk.only(walk.own()).states(here, part, TABLE, predict_for(part)), here)
 
 
 def test_a_drawn_walk_is_the_same_again_and_shares_out_the_rows() -> None:

@@ -148,18 +148,19 @@ class Alignment:
             yield now
 
     def _update(self) -> Progress:
-        config, noisy = self.config, self._noisy()
+        config, noisy, walk = self.config, self._noisy(), self._walk()
+        noisy = noisy if walk is None else walk.begun(noisy)
         every, read = config.reference_every, noisy.candidates.sum()
         compare = every > 0 and self.step % every == 0
         sums = torch.zeros(len(_SUMS), dtype=torch.float64)
-        for part, walk in self._parts(noisy, self._walk()):
+        for part, own in self._parts(noisy, walk):
             theirs = self._reference(part) if compare else None
             keep = theirs.top if theirs is not None and config.keep_reference else None
             with self._autocast():
-                ours = self.objective(part, walk, keep)
+                ours = self.objective(part, own, keep)
             # sharding averages gradients over the processes, but the loss is a sum of theirs
             (ours.total * (self.share.world / read)).backward()
-            sums += _sums(ours, theirs, part, walk)
+            sums += _sums(ours, theirs, part, own)
         norm = torch.nn.utils.clip_grad_norm_(self.parameters.values(), config.clip)
         for group in self.optimizer.param_groups:
             group["lr"] = config.rate(self.step)

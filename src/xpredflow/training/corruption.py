@@ -42,7 +42,7 @@ class Corruption:
         columns = range(self.first, self.ids.shape[1])
         return self.positions.new_tensor(columns).expand(len(self.ids), -1)
 
-    def rows(self, chosen: slice) -> "Corruption":
+    def rows(self, chosen: slice | Int[Tensor, " R"]) -> "Corruption":
         """Some of the rows, without the columns that none of them reads."""
         end = int((self.positions[chosen] >= 0).any(0).nonzero()[-1]) + 1
         tables = {

@@ -1,22 +1,24 @@
 """States that the flow itself visits, as inputs of alignment: not the paper's, and off by default.
 
 Alignment shows tokens and masks, but the flow reads states on the way between the two, and some of
-them lead to a wrong token. Here the model's own predictions move the masked positions for a few
-passes, each by a = c^n of what is left of its way; what it reads then is held against the answer.
+them lead to a wrong token. Here all of a response is masked, as decoding begins, and the model's
+own predictions move it for a few passes, each position by a = c^n of what is left of its way; what
+it reads then is held against the answer. An answer that the flow itself would give says where
+such a state leads; any other right answer may contradict it (docs/log.md).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from xpredflow.training.corruption import Corruption
 from xpredflow.training.readout import Top
 
-PASSES = 4  # at most
+PASSES = 6  # at most
 EXPONENTS = (1.0, 2.0, 4.0, 8.0)  # from hasty to careful
 
 Predict = Callable[[Float[Tensor, "B L E"]], Top]
@@ -41,6 +43,18 @@ class Walk:
     def part(self, chosen: slice, device: torch.device) -> "Walk":
         """Those of some rows, on a device."""
         return Walk(self.rows[chosen].to(device), self.exponent[chosen].to(device), self.passes)
+
+    def begun(self, noisy: Corruption) -> Corruption:
+        """The same with nothing left unmasked in the rows that walk."""
+        return replace(noisy, masked=noisy.masked | self.rows.unsqueeze(-1) & noisy.candidates)
+
+    def own(self) -> Int[Tensor, " R"]:
+        """The numbers of these rows; never none: every process must pass as often."""
+        return self.rows.nonzero().squeeze(-1) if self.rows.any() else torch.arange(1)
+
+    def only(self, rows: Int[Tensor, " R"]) -> "Walk":
+        """Those of the rows with these numbers."""
+        return Walk(self.rows[rows], self.exponent[rows], self.passes)
 
     @torch.no_grad()
     def states(

@@ -40,9 +40,7 @@ class XPrediction(nn.Module):
         inputs = F.embedding(noisy.shown(model.special.mask), model.embedding)
         if walk is not None:
             shown = shown & ~walk.rows.unsqueeze(-1)
-            inputs = walk.states(
-                inputs, noisy, model.embedding, lambda x: self._read(x, noisy, NO_WISHES, 1).top
-            )
+            inputs = self._walked(inputs, noisy, walk)
         shown = shown[noisy.candidates]
         wishes = Wishes(
             entropy_weight=self.clean_entropy * (~shown).float() if self.clean_entropy else None,
@@ -50,6 +48,22 @@ class XPrediction(nn.Module):
             keep=keep,
         )
         return self._read(inputs, noisy, wishes, top)
+
+    def _walked(
+        self, inputs: Float[Tensor, "B L E"], noisy: Corruption, walk: Walk
+    ) -> Float[Tensor, "B L E"]:
+        """The inputs with the states of the rows that walk; no others are passed through."""
+        rows = walk.own()
+        part = noisy.rows(rows)
+        length = part.ids.shape[1]
+        moved = walk.only(rows).states(
+            inputs[rows, :length],
+            part,
+            self.model.embedding,
+            lambda x: self._read(x, part, NO_WISHES, 1).top,
+        )
+        inputs[rows, :length] = moved
+        return inputs
 
     def _read(
         self, inputs: Float[Tensor, "B L E"], noisy: Corruption, wishes: Wishes, top: int
