@@ -143,3 +143,20 @@ def test_bad_input_is_named_without_a_traceback(place: Path) -> None:
     assert "give a multiple of 3" in error("-o", "accumulate=3")
     assert "cannot be used here" in error("--device", "abacus")
     assert not (place / "bad/model").exists()
+
+
+def test_answers_of_several_files_count_all_even_where_their_numbers_are_the_same(
+    place: Path,
+) -> None:
+    answers = own_answers(24)
+    halves = [
+        [replace(answer, number=number) for number, answer in enumerate(answers[first:][:12])]
+        for first in (0, 12)
+    ]
+    for name, half in zip(("one", "two"), halves, strict=True):
+        write_answers(place / f"{name}.jsonl", half)
+    files = [f"--answers={place / name}.jsonl" for name in ("one", "two")]
+    source = ["align", str(place / "parts"), "-m", str(place / "llada"), *files]
+    assert run([*source, *SETTINGS]).exit_code == 0
+    assert run(arguments(place, "whole")).exit_code == 0
+    assert log_of(place / "parts") == log_of(place / "whole")

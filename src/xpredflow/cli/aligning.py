@@ -12,7 +12,10 @@ from xpredflow.cli.named import given, merged
 def align(
     out: shared.RunDirectory,
     answers: Annotated[
-        Path, typer.Option(help="The model's own answers, as self-generate writes them.")
+        list[Path],
+        typer.Option(
+            metavar="FILE", help="The model's own answers, from self-generate; may be repeated."
+        ),
     ],
     model: shared.Model = None,
     resume: shared.Resume = False,
@@ -45,6 +48,13 @@ def align(
       xpredflow align runs/lora -m DIR --answers own.jsonl -n 400 -o lora_rank=8 -o lr=1e-4
       torchrun --nproc_per_node 8 -m xpredflow align OUT -m GSAI-ML/LLaDA-8B-Instruct \\
           --answers own.jsonl --device cuda -o checkpointing=on
+
+    \b
+    Then once more, on the states that the flow visits:
+      xpredflow self-generate --data minicode,minimath -m runs/aligned/model --keep solved \\
+          -d flow -o policy=power:8 -o commit_above=0.95 -o steps=1/4 --out flow.jsonl
+      xpredflow align runs/walked -m runs/aligned/model --answers flow.jsonl -n 400 \\
+          -o lr=2e-4 -o clean_entropy=0.1 -o walk=0.4
     """
     source = given({"source": model, "device": device})
     values = merged(given({"steps": steps}), option, example="lr=5e-4")

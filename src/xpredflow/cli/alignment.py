@@ -27,7 +27,7 @@ class Request:
 
     out: Path
     source: dict[str, Any]
-    answers: Path
+    answers: list[Path]
     values: dict[str, Any]
     resume: bool
     threads: int | None
@@ -39,7 +39,7 @@ def run(request: Request) -> None:
         torch.set_num_threads(request.threads)
     torch.set_flush_denormal(True)  # decayed moments turn denormal, which CPUs handle very slowly
     config = configured(AlignConfig, request.values, "align")
-    answers = read_answers(request.answers)
+    answers = [answer for file in request.answers for answer in read_answers(file)]
     share = join_processes()
     source = {"source": embedded.PRETRAINED, **request.source, **_own_device(request.source, share)}
     start = Start(loader(source, share), answers, origin_of(source, request.answers))
@@ -60,12 +60,13 @@ def run(request: Request) -> None:
     leave_processes()
 
 
-def origin_of(source: dict[str, Any], answers: Path) -> dict[str, str]:
+def origin_of(source: dict[str, Any], answers: list[Path]) -> dict[str, str]:
     """What a run starts from; it is resumed with the same model and answers only."""
+    content = b"".join(file.read_bytes() for file in answers)
     return {
         "model": str(source["source"]),
-        "answers": str(answers),
-        "answers_sha256": hashlib.sha256(answers.read_bytes()).hexdigest(),
+        "answers": ", ".join(map(str, answers)),
+        "answers_sha256": hashlib.sha256(content).hexdigest(),
     }
 
 

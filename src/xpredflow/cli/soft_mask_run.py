@@ -22,7 +22,8 @@ def run(request: Request) -> None:
         torch.set_num_threads(request.threads)
     torch.set_flush_denormal(True)  # decayed moments turn denormal, which CPUs handle very slowly
     config = configured(SoftMaskConfig, request.values, "train-softmask")
-    answers = read_answers(request.answers)
+    (file,) = request.answers
+    answers = read_answers(file)
     if join_processes().world > 1:
         raise InputError("train-softmask runs in one process: start it without torchrun")
     source = {"source": embedded.PRETRAINED, **request.source}

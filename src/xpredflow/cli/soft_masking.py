@@ -48,4 +48,4 @@ def train_softmask(
     from xpredflow.cli.alignment import Request
     from xpredflow.cli.soft_mask_run import run
 
-    run(Request(out, source, answers, values, resume, threads))
+    run(Request(out, source, [answers], values, resume, threads))
