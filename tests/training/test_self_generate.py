@@ -1,6 +1,7 @@
 """Self-generated answers: sources of prompts, files that survive a kill, shared work."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,39 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
     path.write_text('{"number": 1}\n')
     with pytest.raises(InputError, match="line 1 is no self-generated answer"):
         read_answers(path)
+
+
+def test_what_is_rejected_is_answered_again_at_full_budget(model, tmp_path: Path) -> None:
+    hasty = replace(WANTED, options={"temperature": 1.0, "steps": 2})
+    first = answer_all(model, tmp_path / "first.jsonl", hasty)
+    wrong = [answer.number for answer in first if not answer.solved]
+    assert 0 < len(wrong) < len(first)
+    wanted = replace(hasty, retry=True)
+    both = answer_all(model, tmp_path / "both.jsonl", wanted)
+    assert [a.number for a in both if a.again] == wrong
+    assert [a for a in both if not a.again] == [a for a in first if a.solved]
+    full = generate(
+        model, {n: f"say {n}" for n in wrong}, decoder="mask", gen_length=6, max_batch=3
+    )
+    assert [a.response_ids for a in both if a.again] == [d.all_ids for d in full]
+    assert {a.steps for a in both if a.again} == {6}
+    kept = answer_all(model, tmp_path / "kept.jsonl", replace(wanted, keep="solved"))
+    assert kept == [a for a in both if a.solved]
+
+
+def test_a_second_try_is_not_made_twice(model, tmp_path: Path) -> None:
+    out, wanted = tmp_path / "answers.jsonl", replace(WANTED, retry=True)
+    file = AnswerFile(out, wanted, Share())
+    file.begin()
+    self_generate(model, SOURCE, file, Share())
+    lines = file.part.read_text()
+    resumed = AnswerFile(out, wanted, Share())
+    self_generate(model, SOURCE, resumed, Share())
+    assert resumed.part.read_text() == lines
+
+
+def test_only_what_is_judged_can_be_answered_again(model, tmp_path: Path) -> None:
+    rows = RowPrompts("rows", [{"prompt": "say"}])
+    file = AnswerFile(tmp_path / "rows.jsonl", Wanted("toy", "rows", count=1, retry=True), Share())
+    with pytest.raises(InputError, match="retry is on, but nothing judges answers to 'rows'"):
+        self_generate(model, rows, file, Share())

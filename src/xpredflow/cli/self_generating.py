@@ -29,6 +29,12 @@ def self_generate(
         str | None,
         typer.Option(help="all, or solved: only answers that the task's grader accepts."),
     ] = None,
+    retry: Annotated[
+        bool,
+        typer.Option(
+            "--retry", help="Answer again, at full budget, what the task's grader rejects."
+        ),
+    ] = False,
     decoder: shared.Decoder = None,
     option: Annotated[
         list[str] | None,
@@ -52,12 +58,15 @@ def self_generate(
     Examples:
       xpredflow self-generate --data minicode,minimath -n 10000 --out runs/answers.jsonl
       xpredflow self-generate --data minicode -n 4000 --keep solved --out runs/solved.jsonl
+      xpredflow self-generate --data minicode -m runs/aligned/model -d flow -o steps=1/4 \\
+        --retry --keep solved --out runs/flow.jsonl
       xpredflow self-generate -m GSAI-ML/LLaDA-8B-Instruct --out tulu.jsonl -o gen_length=512 \\
         --data allenai/tulu-3-sft-personas-code
       torchrun --nproc_per_node 2 -m xpredflow self-generate --data minimath --out math.jsonl
     """
     source = given({"source": model, "dtype": dtype, "device": device})
     wishes = given({"count": count, "first": first, "keep": keep, "decoder": decoder})
+    wishes |= {"retry": True} if retry else {}
     options = merged({}, option, example="gen_length=512")
     from xpredflow.cli.answering import run
 

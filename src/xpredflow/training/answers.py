@@ -14,7 +14,8 @@ class Answer:
     """One prompt and what the model answered, as text and as the very tokens.
 
     `response_ids` hold every decoded position, those after the first end token too. `number` is
-    the prompt's place in its source; `solved` is None where there is nothing to judge by.
+    the prompt's place in its source; `solved` is None where there is nothing to judge by; `again`
+    marks a second try, at full budget.
     """
 
     number: int
@@ -26,6 +27,7 @@ class Answer:
     steps: int
     solved: bool | None = None
     reason: str = ""
+    again: bool = False
 
     def line(self) -> str:
         """The answer as a line of JSON."""

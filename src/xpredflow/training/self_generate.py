@@ -15,6 +15,7 @@ from xpredflow.engine import Options, resolve, stream
 from xpredflow.errors import InputError
 from xpredflow.evaluation import judged
 from xpredflow.files import write_atomically
+from xpredflow.options import option_names
 from xpredflow.processes import Share
 from xpredflow.prompts import Prompt, encode
 from xpredflow.tasks.splits import Runner, Verdict
@@ -34,6 +35,7 @@ class Wanted:
     keep: str = "all"  # or "solved": what the grader accepts
     decoder: str = "mask"
     options: dict[str, Any] = field(default_factory=dict)
+    retry: bool = False  # what the grader rejects is answered again, at full budget
 
     def __post_init__(self) -> None:
         if self.count < 1 or self.first < 0:
@@ -43,6 +45,12 @@ class Wanted:
         if self.keep not in ("all", "solved"):
             raise InputError(f"keep is {self.keep!r}: choose all or solved")
         resolve(self.decoder, self.options)  # misspelt options, before anything is decoded
+
+    def again(self) -> "Wanted":
+        """The second try: mask prediction at full budget, all else as it was."""
+        engine = set(option_names(Options)) - {"steps"}
+        options = {name: value for name, value in self.options.items() if name in engine}
+        return replace(self, decoder="mask", options=options)
 
     def within(self, size: int) -> "Wanted":
         """No more than there are prompts."""
@@ -75,7 +83,7 @@ class AnswerFile:
         before = json.loads(self.sidecar.read_text())
         now = asdict(self.wanted)
         for name in now.keys() - {"count"}:
-            if before.get(name) != now[name]:
+            if before.get(name, False) != now[name]:
                 raise InputError(
                     f"{name} is {now[name]!r}, but {str(self.path)!r} was begun with"
                     f" {before.get(name)!r}: choose another file, or repeat that value to go on"
@@ -122,16 +130,22 @@ def self_generate(
 ) -> None:
     """Answer every prompt that falls to this process and is not answered yet."""
     wanted = file.wanted
-    if wanted.keep == "solved" and not prompts.judges:
+    if (wanted.keep == "solved" or wanted.retry) and not prompts.judges:
+        wish = "keep is 'solved'" if wanted.keep == "solved" else "retry is on"
         raise InputError(
-            f"keep is 'solved', but nothing judges answers to {wanted.data!r}: keep all, or choose"
-            " a task"
+            f"{wish}, but nothing judges answers to {wanted.data!r}: keep all without retry, or"
+            " choose a task"
         )
     begin, end = wanted.first + file.finished, wanted.first + wanted.count
     mine = range(begin + share.rank, end, share.world)
     for answer in _answers(model, prompts, [n for n in mine if n not in file.done], wanted, run):
         file.add(answer)
         watch(answer)
+    if not wanted.retry:
+        return
+    wrong = [n for n in mine if not (file.done[n].solved or file.done[n].again)]
+    for answer in _answers(model, prompts, wrong, wanted.again(), run):
+        file.add(replace(answer, again=True))
 
 
 def _answers(
