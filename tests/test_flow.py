@@ -184,3 +184,37 @@ def test_nearest_tokens_in_pieces_is_the_same_and_never_the_mask() -> None:
     distance = torch.cdist(state, SPACE.table)
     distance[..., MASK] = torch.inf
     assert torch.equal(whole, distance.argmin(-1))
+
+
+def test_trust_in_the_token_held_takes_a_settled_one_back() -> None:
+    """The prediction is sure, but of another token than the one that the state has reached."""
+    now = canvas([1.0, 1.0], [3, 4])
+    seen = predictions([8, 4], [0.95, 0.95])
+    kept, _ = Flow(Constant(0.25), replace(BARE, reedit_margin=0.1)).step(
+        now, seen, moment(), SPACE
+    )
+    assert kept.progress.tolist() == [[1.0, 1.0]]
+    torch.testing.assert_close(kept.state, now.state)
+    rules = replace(BARE, reedit_margin=0.1, trust="held")
+    after, event = Flow(Constant(0.25), rules).step(now, seen, moment(), SPACE)
+    assert event.reedited.tolist() == [[True, False]]
+    assert after.progress[0].tolist() == pytest.approx([0.95, 1.0])
+    expected = 0.95 * SPACE.table[8] + 0.05 * SPACE.mask
+    torch.testing.assert_close(after.state[0, 0], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_confirmed_rows_stop_one_pass_after_they_arrived() -> None:
+    plain, confirmed = (
+        generate(ToyModel(), prompts(3), decoder=Flow(Constant(0.5), rules), gen_length=7, steps=20)
+        for rules in (BARE, replace(BARE, confirm=True))
+    )
+    assert [done.steps + 1 for done in plain] == [done.steps for done in confirmed]
+
+
+def test_a_row_is_not_confirmed_by_a_pass_that_takes_something_back() -> None:
+    flow = Flow(Constant(0.25), replace(BARE, reedit_margin=0.1, confirm=True))
+    now = canvas([1.0], [3])
+    doubted, _ = flow.step(now, predictions([3], [0.5]), moment(), SPACE)
+    assert not flow.stop(doubted).any()
+    sure, _ = flow.step(now, predictions([3], [0.95]), moment(), SPACE)
+    assert flow.stop(sure).all()

@@ -21,11 +21,13 @@ class Rules:
 
     reedit_margin: float | None = 0.1  # re-edit where c − t < −margin; None: never
     reedit_when: Literal["before", "after"] = "before"  # t before or after this step's update
+    trust: Literal["predicted", "held"] = "predicted"  # token that c is of; held: not the paper's
     commit: Literal["before", "after", "off"] = "before"  # which t says who may be committed
     commit_below: float = 0.99  # only positions with less progress are candidates
     commit_above: float | None = None  # also commit every candidate with c ≥ this; not the paper's
     commit_bound: float | None = None  # also the surest while ΣH − max H ≤ this; not the paper's
     tau: float = 0.9  # a row stops when every t ≥ τ
+    confirm: bool = False  # and one more pass takes nothing back; not the paper's
     clamp: float = 0.05  # floor of 1 − t in the velocity
     top_k: int | None = 1  # readout of the clean state; None: full softmax
     final: Literal["state", "prediction"] = "state"  # where the emitted tokens are read
@@ -52,7 +54,8 @@ class Flow:
         x_next = x + v * dt.unsqueeze(-1)  # Eq. 6
         t_next = t + dt  # Eq. 8
 
-        reedited = live & self._distrusted(c, t if rules.reedit_when == "before" else t_next)
+        trust = c if rules.trust == "predicted" else signals.probability(canvas.tokens)
+        reedited = live & self._distrusted(trust, t if rules.reedit_when == "before" else t_next)
         mixed = c.unsqueeze(-1) * x_pred + (1 - c).unsqueeze(-1) * m  # Eq. 12
         x_next = torch.where(reedited.unsqueeze(-1), mixed, x_next)
         t_next = torch.where(reedited, c, t_next)
@@ -65,13 +68,17 @@ class Flow:
             state=torch.where(live.unsqueeze(-1), x_next, x),
             progress=torch.where(live, t_next, t),
             tokens=torch.where(live, signals.tokens, canvas.tokens),
+            memory={"reached": t >= rules.tau} if rules.confirm else canvas.memory,
         )
         moved = live & ~reedited & ~committed & (t < 1)
         return canvas, Event(signals, reedited, committed, action, moved)
 
     def stop(self, canvas: Canvas) -> Bool[Tensor, " B"]:
         """Early stopping, Eq. 10: min_i t_i ≥ τ."""
-        return ((canvas.progress >= self.rules.tau) | canvas.frozen).all(-1)
+        there = canvas.progress >= self.rules.tau
+        if self.rules.confirm:
+            there = there & canvas.memory["reached"]
+        return (there | canvas.frozen).all(-1)
 
     def finish(self, canvas: Canvas, space: Space) -> Int[Tensor, "B N"]:
         """The last prediction, or the token that the state itself has reached."""

@@ -138,6 +138,11 @@ class Signals:
         """What orders positions for commitment, at the predicted tokens."""
         return self.rank_of(self.tokens)
 
+    def probability(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
+        """p of these tokens."""
+        at = self.logits.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+        return (at - self.log_total).exp()
+
     def rank_of(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
         """The probability of `tokens`; those in `last` get none and the others are renormalised."""
         logits, log_total = self.logits, self.log_total
