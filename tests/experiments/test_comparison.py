@@ -7,7 +7,7 @@ from made_up import found
 
 from xpredflow import InputError
 from xpredflow.experiments.bench import Trial
-from xpredflow.experiments.compare import area_grid, areas, compared
+from xpredflow.experiments.compare import area_grid, areas, compared, goal
 from xpredflow.experiments.parallelism import Point, area, staircase, unbeaten
 from xpredflow.experiments.specs import contenders, shares
 
@@ -110,3 +110,28 @@ def test_the_comparison_as_a_report() -> None:
     assert lines[0] == "| decoder | minimath | minicode | mean area |"
     assert [line.split()[1] for line in lines[2:]] == ["flow", "mask"]
     assert lines[2].split()[3] == "0.269"
+
+
+def test_the_goal_is_judged_at_every_point_of_the_others() -> None:
+    learned = [
+        Point("minimath", "flow:learned:a+tau={0.7,0.9}", "0.7", 0.06, found(80, steps=4)),
+        Point("minimath", "flow:learned:a+tau={0.7,0.9}", "0.9", 0.12, found(90, steps=8)),
+    ]
+    beaten = [
+        Point("minimath", "eb", "0.1", 0.12, found(90, steps=8)),  # equal is on the curve
+        Point("minimath", "eb", "0.5", 0.08, found(80, steps=5)),
+        Point("minimath", "mask", "budget 1", 1.0, found(99, steps=64)),  # beyond the range
+        Point("minimath", "flow:power:8", "steps 1/4", 0.07, found(95, steps=4)),  # the flow's own
+    ]
+    who = "On minimath, flow with a learned policy, all its settings together,"
+    span = "every other decoder's curve from 0.05 to 0.25 of the full budget"
+    assert goal(learned + beaten) == [f"{who} is on or above {span}."]
+    # faster than the range: what it solves counts from 0.05 on, where the flow has nothing yet
+    fast = Point("minimath", "credit", "0.7", 0.03, found(10, steps=2))
+    better = Point("minimath", "eb", "0.2", 0.1, found(81, steps=6))
+    assert goal([*learned, *beaten, fast, better]) == [
+        f"{who} is not above {span} (credit, 0.7: 10.0% in 2.0 passes against 0.0%;"
+        " eb, 0.2: 81.0% in 6.0 passes against 80.0%)."
+    ]
+    assert goal(beaten) == []
+    assert goal(learned) == []

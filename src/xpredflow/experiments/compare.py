@@ -6,7 +6,7 @@ from typing import Any
 
 from xpredflow.experiments.bench import Bench
 from xpredflow.experiments.decoding import INTERVALS, problems
-from xpredflow.experiments.parallelism import LEAST, Point, area, unbeaten
+from xpredflow.experiments.parallelism import LEAST, MOST, Point, area, reached, unbeaten
 from xpredflow.experiments.pareto import draw
 from xpredflow.experiments.report import Report, grid
 from xpredflow.experiments.specs import Contender
@@ -16,6 +16,7 @@ AREA = (
     " budget to all of it, between 0 and 1."
 )
 UNBEATEN = "Unbeaten: no other point is as good with fewer passes, or better with as many."
+SPAN = f"from {LEAST:g} to {MOST:g} of the full budget"
 
 
 def measure(bench: Bench, source: str, contenders: list[Contender]) -> list[Point]:
@@ -48,9 +49,32 @@ def compared(points: list[Point], source: str, notes: list[str]) -> Report:
         rows=_rows(points),
         more=[area_grid(best)],
         data={"points": _entries(points), "areas": best, "least": LEAST},
-        notes=[*notes, INTERVALS, AREA, UNBEATEN],
+        notes=[*notes, INTERVALS, AREA, UNBEATEN, *goal(points)],
         draw=lambda picture: draw(points, best, picture),
     )
+
+
+def goal(points: list[Point]) -> list[str]:
+    """Per task, whether flow with a learned policy leads the other decoders; what leads it."""
+    sentences = []
+    for task in dict.fromkeys(point.task for point in points):
+        own = [p for p in points if p.task == task]
+        flow = [p.place for p in own if p.decoder.startswith("flow:learned:")]
+        others = [p for p in own if not p.decoder.startswith("flow") and p.share <= MOST]
+        if not flow or not others:
+            continue
+        above = [p for p in others if p.summary.accuracy > reached(flow, max(p.share, LEAST))]
+        who = f"On {task}, flow with a learned policy, all its settings together,"
+        if not above:
+            sentences.append(f"{who} is on or above every other decoder's curve {SPAN}.")
+            continue
+        found = "; ".join(
+            f"{p.decoder}, {p.setting}: {p.summary.accuracy:.1%} in {p.summary.steps_mean:.1f}"
+            f" passes against {reached(flow, max(p.share, LEAST)):.1%}"
+            for p in above
+        )
+        sentences.append(f"{who} is not above every other decoder's curve {SPAN} ({found}).")
+    return sentences
 
 
 def area_grid(best: dict[str, dict[str, float]]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from xpredflow.evaluation import Summary
 
 LEAST = 1 / 20  # the smallest share of the full budget that counts
+MOST = 1 / 4  # the largest one at which the flow is meant to lead
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,8 @@ def staircase(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]
         if not steps or accuracy > steps[-1][1]:
             steps.append((share, accuracy))
     return steps
+
+
+def reached(points: Iterable[tuple[float, float]], share: float) -> float:
+    """The curve at a share: the best accuracy among the points with at most that; 0 if none."""
+    return max((accuracy for at, accuracy in points if at <= share), default=0.0)
