@@ -8,7 +8,7 @@ export MALLOC_TOP_PAD_ ?= 1073741824
 export MALLOC_MMAP_MAX_ ?= 0
 export MALLOC_TRIM_THRESHOLD_ ?= 10737418240
 
-.PHONY: demo test lint format bench clean train-tiny train-tiny-moe
+.PHONY: demo test lint format bench clean train-tiny train-tiny-moe align-tiny align-tiny-moe
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,12 +40,6 @@ FRESH := 1024:sums;1280:minicode,minimath,minicode,minimath,sums
 FURTHER := -o tail_share=0.125 -o whole_from=0
 pretrain = test -e runs/$(1)/model || $(BIN)/xpredflow pretrain runs/$(1) $(2) \
 	$$(test -e runs/$(1)/state.pt && echo --resume)
-answer = $(BIN)/xpredflow self-generate -m runs/$(1)/model --data minicode,minimath -n $(2) \
-	--dtype float32 --out runs/$(1)-$(3).jsonl
-align = test -e runs/$(1)-$(2)/model || $(BIN)/xpredflow align runs/$(1)-$(2) -m runs/$(1)/model \
-	--answers runs/$(1)-$(3).jsonl $(4) -o lr=3e-4 -o reference_every=4 -o dtype=float16 \
-	$$(test -e runs/$(1)-$(2)/state.pt && echo --resume)
-
 train-tiny: $(READY)
 	$(call pretrain,tiny-1,-n 8192 -o decay_share=0.55 -o tail_share=0.125 -o whole_from=2560 \
 		-o later='$(FRESH);4608:$(EVERYTHING)')
@@ -53,14 +47,6 @@ train-tiny: $(READY)
 		-o decay_share=0.8 $(FURTHER) -o later=0:$(EVERYTHING))
 	$(call pretrain,tiny,-n 1024 -o start=runs/tiny-2/model -o seed=2 -o lr=1e-3 -o warmup=100 \
 		-o decay_share=0.8 $(FURTHER) -o later=0:$(EVERYTHING))
-	$(call answer,tiny,2400,own)
-	$(call align,tiny,once,own,-n 300 -o clean_entropy=0.01)
-	test -e runs/tiny-more.jsonl || { cp runs/tiny-own.json runs/tiny-more.json && \
-		cp runs/tiny-own.jsonl runs/tiny-more.jsonl; }
-	$(call answer,tiny,10000,more)
-	$(call align,tiny,walked,more,-n 500 -o clean_entropy=0.1 -o walk=0.2)
-	test -e runs/tiny-aligned/model.safetensors || \
-		$(BIN)/xpredflow average runs/tiny-aligned runs/tiny-once/model runs/tiny-walked/model
 
 train-tiny-moe: $(READY)
 	$(call pretrain,tiny-moe-1,--shape tiny-moe -n 3584 -o tail_share=0.125 -o whole_from=2816 \
@@ -68,8 +54,27 @@ train-tiny-moe: $(READY)
 	$(call pretrain,tiny-moe,--shape tiny-moe -n 768 -o start=runs/tiny-moe-1/model -o seed=1 \
 		-o lr=2e-3 -o warmup=50 -o decay_share=0.85 $(FURTHER) \
 		-o later=0:$(MORE_MINIMATH))
-	$(call answer,tiny-moe,800,own)
-	$(call align,tiny-moe,aligned,own,-n 240 -o clean_entropy=0.01)
+
+# Their alignment from the shipped weights (or START=runs/tiny/model): full-budget answers and the
+# paper's alignment, then twice the flow's own answers and an alignment on states that lead there.
+ONCE := -n 300 -o lr=3e-4 -o clean_entropy=0.5 -o keep_reference=1.5
+BY_FLOW := -d flow -o policy=power:8 -o steps=1/4 --retry --keep solved
+WALKED := -n 400 -o lr=2e-4 -o clean_entropy=0.1 -o walk=0.4 -o reference_every=4
+WALKED_ON := -n 600 -o lr=3e-4 -o clean_entropy=0.2 -o walk=0.5 -o reference_every=4
+answers = $(BIN)/xpredflow self-generate -m $(2) --data minicode,minimath --dtype float32 \
+	--out runs/$(1).jsonl $(3)
+align = test -e runs/$(1)/model || $(BIN)/xpredflow align runs/$(1) -m $(2) \
+	--answers runs/$(3).jsonl -o dtype=float16 $(4) $$(test -e runs/$(1)/state.pt && echo --resume)
+
+align-tiny align-tiny-moe: align-%: $(READY)
+	$(call answers,$*-own,$(or $(START),$*),-n $(if $(findstring moe,$*),1200,3000))
+	$(call align,$*-once,$(or $(START),$*),$*-own,$(ONCE))
+	$(call answers,$*-flow,runs/$*-once/model,-n $(if $(findstring moe,$*),6000,10000) $(BY_FLOW) \
+		-o commit_above=0.95)
+	$(call align,$*-walked,runs/$*-once/model,$*-flow,$(WALKED))
+	$(call answers,$*-flow-2,runs/$*-walked/model,-n 6000 $(BY_FLOW) -o commit_above=0.9 \
+		-o trust=held)
+	$(call align,$*-walked-2,runs/$*-walked/model,$*-flow-2,$(WALKED_ON))
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist build

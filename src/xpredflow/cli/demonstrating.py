@@ -18,8 +18,7 @@ from xpredflow.tasks.splits import Task
 from xpredflow.types import Decoded, Model
 from xpredflow.view import LiveView, visible
 
-# What was trained for each task on the model that is shown by default.
-LEARNED = {"minicode": "learned:tiny", "minimath": "learned:tiny-minimath"}
+LEARNED = "learned:tiny"  # trained on the model that is shown by default
 
 
 class Graded(NamedTuple):
@@ -34,7 +33,7 @@ class Stage(NamedTuple):
 
     model: Model
     console: Console
-    flow: dict[str, dict[str, Any]]  # its options on each task
+    flow: dict[str, Any]  # its options
     judge: Runner | None
 
 
@@ -46,10 +45,8 @@ def run(
         if name not in TASKS:
             raise InputError(f"no task {name!r} to demonstrate: choose from {', '.join(TASKS)}")
     tasks = [TASKS[name]() for name in names]
-    learned = {name: {"policy": LEARNED[name]} if not source else {} for name in names}
-    options = {name: {**learned[name], **flow} for name in names}
-    for name in names:
-        engine.resolve("flow", options[name])
+    options = flow if source else {"policy": LEARNED, **flow}
+    engine.resolve("flow", options)
     first = {task.name: task.problem("validation", number) for task in tasks}
     model = load_model(source)
     console = Console(highlight=False)
@@ -74,7 +71,7 @@ def _sandbox(tasks: list[Any]) -> Any:
 
 def _show(stage: Stage, task: Task, problem: Problem) -> None:
     stage.console.print(Text(f"{task.name}: {problem.prompt}", style="bold"))
-    flow = _answer(stage, task, problem, "flow", stage.flow[task.name])
+    flow = _answer(stage, task, problem, "flow", stage.flow)
     mask = _answer(stage, task, problem, "mask", {"steps": flow.done.steps})
     table = Table(expand=False, show_lines=True)
     for title, graded in (("flow", flow), ("mask prediction", mask)):
@@ -123,9 +120,7 @@ def _compare(stage: Stage, tasks: list[Any], numbers: range) -> None:
         problems = {number: task.problem("validation", number) for number in numbers}
         prompts = {number: problem.prompt for number, problem in problems.items()}
         common = {"gen_length": task.response_length}
-        flow = engine.generate(
-            stage.model, prompts, decoder="flow", **common, **stage.flow[task.name]
-        )
+        flow = engine.generate(stage.model, prompts, decoder="flow", **common, **stage.flow)
         passes = max(round(fmean(done.steps for done in flow)), 1)
         same = engine.generate(stage.model, prompts, decoder="mask", steps=passes, **common)
         full = engine.generate(stage.model, prompts, decoder="mask", **common)
