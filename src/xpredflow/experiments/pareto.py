@@ -1,5 +1,6 @@
 """Accuracy over forward passes as a picture: a panel per task, a staircase per decoder."""
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -7,34 +8,58 @@ from typing import Any
 from xpredflow.experiments.parallelism import LEAST, Point, staircase
 from xpredflow.files import save_figure
 
+MARKERS = "osD^vP*X"
+COLOURS = 20
+
 
 def draw(points: list[Point], areas: dict[str, dict[str, float]], picture: Path) -> bool:
     """Points with their intervals; False where matplotlib is missing."""
     if find_spec("matplotlib") is None:
         return False
+    from matplotlib import colormaps
     from matplotlib.figure import Figure  # not pyplot: no display and no global state
 
     tasks = list(dict.fromkeys(point.task for point in points))
-    figure = Figure(figsize=(6 * len(tasks), 4.5), layout="constrained")
-    panels = figure.subplots(1, len(tasks), sharey=True, squeeze=False)[0]
+    lines = -(-len(areas) // len(tasks))  # of the legend below, which has a column per panel
+    figure = Figure(figsize=(7.5 * len(tasks), 5 + 0.2 * lines), layout="constrained")
+    panels = figure.subplots(1, len(tasks), squeeze=False)[0]
     for axes, task in zip(panels, tasks, strict=True):
-        for number, (name, by_task) in enumerate(areas.items()):
+        for number, name in enumerate(areas):
             own = [p for p in points if p.task == task and p.decoder == name]
-            _curve(axes, own, f"{name} ({by_task[task]:.3f})", f"C{number}")
+            style = {
+                "color": colormaps["tab20"](number % COLOURS),
+                "marker": MARKERS[number % len(MARKERS)],
+                "linewidth": 2.0 if name.startswith("flow") else 0.8,
+            }
+            _curve(axes, own, style, _label(name, areas[name]))
         axes.axvline(LEAST, color="grey", linewidth=0.5, linestyle="--")
         axes.set(title=task, xlabel="forward passes, share of the full budget", xscale="log")
-        axes.legend(title="decoder (area)", fontsize="small")
-    panels[0].set(ylabel="accuracy", ylim=(-0.02, 1.02))
+        best = max(p.summary.accuracy for p in points if p.task == task)
+        axes.set_ylim(best / 2 - 0.02, best + 0.02)  # from 0 on the best would be one line
+    panels[0].set_ylabel("accuracy, from half of the best on")
+    figure.legend(
+        *panels[0].get_legend_handles_labels(),
+        title=f"decoder (area on {', '.join(tasks)})",
+        loc="outside lower center",
+        ncols=len(tasks),
+        fontsize="small",
+    )
     save_figure(figure, picture)
     return True
 
 
-def _curve(axes: Any, points: list[Point], label: str, colour: str) -> None:
+def _label(name: str, areas: dict[str, float]) -> str:
+    """The decoder without its list of settings, which the table has."""
+    return f"{re.sub(r'{.*}', '{…}', name)} ({', '.join(f'{a:.3f}' for a in areas.values())})"
+
+
+def _curve(axes: Any, points: list[Point], style: dict[str, Any], label: str) -> None:
     shares, accuracies = zip(*(point.place for point in points), strict=True)
     below = [p.summary.accuracy - p.summary.low for p in points]
     above = [p.summary.high - p.summary.accuracy for p in points]
-    style = {"fmt": "o", "color": colour, "markersize": 4, "capsize": 2}
-    axes.errorbar(shares, accuracies, yerr=[below, above], label=label, **style)
+    dots = {**style, "linestyle": "none", "markersize": 5, "elinewidth": 0.6}
+    axes.errorbar(shares, accuracies, yerr=[below, above], label=label, **dots)
     steps = staircase(point.place for point in points)
     steps.append((max(1.0, steps[-1][0]), steps[-1][1]))
-    axes.step(*zip(*steps, strict=True), where="post", color=colour, linewidth=1)
+    line = {**style, "marker": ""}
+    axes.step(*zip(*steps, strict=True), where="post", **line)
