@@ -52,7 +52,7 @@ def align(
     \b
     Then once more, on the states that the flow visits:
       xpredflow self-generate --data minicode,minimath -m runs/aligned/model --keep solved \\
-          -d flow -o policy=power:8 -o commit_above=0.95 -o steps=1/4 --out flow.jsonl
+          -d flow -o policy=power:8 -o commit_above=0.95 -o steps=1/4 --retry --out flow.jsonl
       xpredflow align runs/walked -m runs/aligned/model --answers flow.jsonl -n 400 \\
           -o lr=2e-4 -o clean_entropy=0.1 -o walk=0.4
     """
