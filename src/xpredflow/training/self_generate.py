@@ -83,6 +83,7 @@ class AnswerFile:
         before = json.loads(self.sidecar.read_text())
         now = asdict(self.wanted)
         for name in now.keys() - {"count"}:
+            # a file from before there was a second try says nothing of it
             if before.get(name, False) != now[name]:
                 raise InputError(
                     f"{name} is {now[name]!r}, but {str(self.path)!r} was begun with"
