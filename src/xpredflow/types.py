@@ -145,13 +145,11 @@ class Signals:
 
     def rank_of(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
         """The probability of `tokens`; those in `last` get none and the others are renormalised."""
-        logits, log_total = self.logits, self.log_total
-        if self.last:
-            logits = logits.index_fill(
-                -1, torch.tensor(self.last, device=logits.device), -torch.inf
-            )
-            log_total = logits.logsumexp(-1)
-        return (logits.gather(-1, tokens.unsqueeze(-1)).squeeze(-1) - log_total).exp()
+        if not self.last:
+            return self.probability(tokens)
+        last = torch.tensor(self.last, device=self.logits.device)
+        logits = self.logits.index_fill(-1, last, -torch.inf)
+        return replace(self, logits=logits, log_total=logits.logsumexp(-1)).probability(tokens)
 
     @cached_property
     def entropy(self) -> Float[Tensor, "B N"]:
