@@ -40,6 +40,7 @@ FRESH := 1024:sums;1280:minicode,minimath,minicode,minimath,sums
 FURTHER := -o tail_share=0.125 -o whole_from=0
 pretrain = test -e runs/$(1)/model || $(BIN)/xpredflow pretrain runs/$(1) $(2) \
 	$$(test -e runs/$(1)/state.pt && echo --resume)
+
 train-tiny: $(READY)
 	$(call pretrain,tiny-1,-n 8192 -o decay_share=0.55 -o tail_share=0.125 -o whole_from=2560 \
 		-o later='$(FRESH);4608:$(EVERYTHING)')
