@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from load import hardware, memory
 from torch import Tensor
 
-from xpredflow.training.readout import Tables, read_out
+from xpredflow.training.align.readout import Tables, read_out
 
 VOCABULARY, MASK = 126_464, 126_336
 SLACK = 1.1

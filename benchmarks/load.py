@@ -26,7 +26,7 @@ from safetensors.torch import save_file
 
 from xpredflow.models import load
 from xpredflow.models.base import on_meta
-from xpredflow.models.registry import family_of
+from xpredflow.models.families import family_of
 
 SHARDS = 6
 LIMIT = 1.1

@@ -22,7 +22,7 @@ from typing import Any
 
 from xpredflow.sandbox import ISOLATIONS, Job, Sandbox
 from xpredflow.sandbox.footprint import footprint
-from xpredflow.tasks.humaneval import HumanEval
+from xpredflow.tasks.published.humaneval import HumanEval
 
 LIMIT_MS = 10.0
 PROGRAM = "def f(values, k):\n    return sum(v * k for v in values if v % 2 == 0)\n"

@@ -5,7 +5,7 @@ from random import Random
 
 from builders import CONFIGS
 
-from xpredflow.training.answers import Answer
+from xpredflow.training.common.answers import Answer
 
 EOS, MASK = CONFIGS["llada"]["eos_token_id"], CONFIGS["llada"]["mask_token_id"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from toy import EOS, EOT, ToyModel, prompts
 
 from xpredflow import InputError, Interrupted, StopReason, generate, stream
-from xpredflow.rows import resolve_steps, split_blocks, split_budget
+from xpredflow.engine.rows import resolve_steps, split_blocks, split_budget
 
 
 class EndsEarly(ToyModel):

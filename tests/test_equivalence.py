@@ -8,8 +8,8 @@ from toy import MASK, ToyModel, prompts
 
 from xpredflow import Flow, Rules, generate
 from xpredflow.decoders.discrete import predict
-from xpredflow.policy import Constant, Jump
-from xpredflow.signals import read
+from xpredflow.engine.signals import read
+from xpredflow.policies.heuristic import Constant, Jump
 from xpredflow.types import Moment, SpecialTokens
 
 THRESHOLD_AS_FLOW = Rules(reedit_margin=None, commit="before", final="state")

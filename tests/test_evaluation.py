@@ -10,7 +10,7 @@ from builders import write_checkpoint
 from scipy import stats
 
 from xpredflow import InputError, load
-from xpredflow.evaluation import Job, Records, Sample, evaluate, pass_at_k, summarise, wilson
+from xpredflow.evaluation.run import Job, Records, Sample, evaluate, pass_at_k, summarise, wilson
 from xpredflow.tasks import Problem, Runner, Verdict
 
 

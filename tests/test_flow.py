@@ -8,9 +8,9 @@ import torch
 from toy import EOS, EOT, MASK, VOCABULARY, WIDTH, ToyModel, prompts
 
 from xpredflow import Flow, Rules, generate
+from xpredflow.engine.signals import jointly_sure, mixture, read
 from xpredflow.flow import nearest_tokens
-from xpredflow.policy import Confidence, Constant, Jump
-from xpredflow.signals import jointly_sure, mixture, read
+from xpredflow.policies.heuristic import Confidence, Constant, Jump
 from xpredflow.types import Canvas, Moment, Space, SpecialTokens
 
 SPACE = Space(

@@ -12,7 +12,8 @@ from scipy import special, stats
 from toy import ToyModel, prompts
 
 from xpredflow import Flow, InputError, Rules, generate, make_decoder, make_policy
-from xpredflow.beta_policy import (
+from xpredflow.engine.signals import read
+from xpredflow.policies.beta import (
     BetaConfig,
     BetaNetwork,
     LearnedPolicy,
@@ -23,7 +24,6 @@ from xpredflow.beta_policy import (
     save_policy,
     to_fraction,
 )
-from xpredflow.signals import read
 from xpredflow.types import Moment, Signals, SpecialTokens
 
 

@@ -4,9 +4,9 @@ import json
 import pytest
 from toy import ToyModel, prompts
 
-from xpredflow import engine
+from xpredflow.engine import loop as engine
 from xpredflow.errors import InputError
-from xpredflow.trace import Header, TraceWriter, read_trace
+from xpredflow.watch.trace import Header, TraceWriter, read_trace
 
 PROMPTS = prompts(3)
 HEADER = Header("toy", "flow", 0, PROMPTS, {"gen_length": 6})

@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.text import Text
 from toy import EOS, EOT, ToyModel
 
-from xpredflow import engine
-from xpredflow.prompts import Encoded
-from xpredflow.rows import make_row
+from xpredflow.engine import loop as engine
+from xpredflow.engine.prompts import Encoded
+from xpredflow.engine.rows import make_row
 from xpredflow.types import Frame
-from xpredflow.view import (
+from xpredflow.watch.terminal import (
     COMMITTED,
     DIM,
     END,

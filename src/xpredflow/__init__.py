@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xpredflow.decoders import make_decoder, make_policy
-    from xpredflow.engine import generate, stream
+    from xpredflow.engine.loop import generate, stream
     from xpredflow.errors import InputError, Interrupted
     from xpredflow.flow import Flow, Rules
     from xpredflow.models import load, save

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.signals import jointly_sure, mixture
+from xpredflow.engine.signals import jointly_sure, mixture
 from xpredflow.types import Canvas, Event, Moment, Policy, Signals, Space
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from xpredflow import engine
-from xpredflow.trace import read_trace
+from xpredflow.engine import loop as engine
+from xpredflow.watch.trace import read_trace
 
 
 def texts(model, prompts, **options):

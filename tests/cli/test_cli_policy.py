@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from xpredflow.beta_policy import BetaNetwork, save_policy
-from xpredflow.training import policy_plots
-from xpredflow.training.answers import Answer
+from xpredflow.policies.beta import BetaNetwork, save_policy
+from xpredflow.training.policy import plots as policy_plots
+from xpredflow.training.common.answers import Answer
 
 QUICK = [
     *("-t", "minimath", "-n", "2", "-o", "steps=4", "-o", "prompts=2", "-o", "group=2"),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from xpredflow.beta_policy import BetaNetwork, save_policy
 from xpredflow.cli import app
+from xpredflow.policies.beta import BetaNetwork, save_policy
 
 QUICK = ["-t", "minimath", "--limit", "2", "-o", "gen_length=8", "-o", "max_batch=16"]
 

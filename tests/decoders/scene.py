@@ -6,7 +6,7 @@ import torch
 from toy import ToyModel, prompts
 
 from xpredflow import generate
-from xpredflow.signals import read
+from xpredflow.engine.signals import read
 from xpredflow.types import Canvas, Decoder, Moment, Signals, Space, SpecialTokens
 
 VOCABULARY, MASK = 8, 7

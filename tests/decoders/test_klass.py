@@ -7,7 +7,7 @@ from scene import SPACE, assert_same_decoding, at, believing, canvas_of, committ
 
 from xpredflow.decoders.klass import Klass, divergence
 from xpredflow.decoders.threshold import Threshold
-from xpredflow.signals import log_probs
+from xpredflow.engine.signals import log_probs
 
 # the second position is sure in the end, but KL(0.94 ‖ 0.90) = 0.0102, KL(0.99 ‖ 0.94) = 0.033
 PASSES = [

@@ -8,7 +8,7 @@ from scene import SPACE, assert_same_decoding, at, believing, canvas_of, sure
 
 from xpredflow.decoders.remix import ReMix, divergence
 from xpredflow.decoders.threshold import Threshold
-from xpredflow.signals import log_probs
+from xpredflow.engine.signals import log_probs
 
 E = SPACE.table
 STEADY = {0: 0.5, 1: 0.3, 2: 0.2}

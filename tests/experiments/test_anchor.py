@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from xpredflow.experiments.anchor import ALPHAS, ENDPOINTS, recovery
-from xpredflow.training.answers import Answer
+from xpredflow.training.common.answers import Answer
 from xpredflow.types import SpecialTokens
 
 VOCABULARY, MASK, EOS = 300, 299, 298

@@ -15,7 +15,7 @@ from xpredflow.experiments import (
     topk,
 )
 from xpredflow.experiments.claims import fewer_passes, more_accurate
-from xpredflow.training.consistency import Consistency
+from xpredflow.training.align.consistency import Consistency
 
 
 def outcomes(claims, results) -> list[bool]:

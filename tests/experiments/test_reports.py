@@ -14,7 +14,7 @@ from xpredflow.experiments.decoding import Layout, accuracy_and_passes, arranged
 from xpredflow.experiments.inputs import Inputs, Pair
 from xpredflow.experiments.report import NO_PICTURE, Report, grid, markdown, write
 from xpredflow.experiments.tables import TABLES, choose, write_index
-from xpredflow.training.consistency import Consistency
+from xpredflow.training.align.consistency import Consistency
 
 REPORT = Report(
     title="A table",

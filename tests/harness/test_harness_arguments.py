@@ -6,7 +6,7 @@ import pytest
 
 from xpredflow.errors import InputError
 from xpredflow.harness.arguments import Arguments
-from xpredflow.harness.wishes import read_wish
+from xpredflow.harness.requests import read_wish
 
 
 @pytest.mark.parametrize(

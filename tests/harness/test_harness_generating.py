@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from stand_in import XpredflowLM, ask, checkpoint, score
 
-from xpredflow.engine import generate
+from xpredflow.engine.loop import generate
 from xpredflow.errors import InputError
 
 PROMPTS = ["one", "two and more", "x"]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from stand_in import XpredflowLM, checkpoint
 
-from xpredflow.engine import generate
+from xpredflow.engine.loop import generate
 from xpredflow.errors import InputError
+from xpredflow.harness.command import TASK_FILES
 from xpredflow.harness.documents import problems
-from xpredflow.harness.running import TASK_FILES
 from xpredflow.tasks import BENCHMARKS, TASKS, make_task
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from xpredflow.evaluation import Job, evaluate
+from xpredflow.evaluation.run import Job, evaluate
 from xpredflow.models.embedded import EMBEDDED, assets, embedded_names, load_embedded
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import TASKS

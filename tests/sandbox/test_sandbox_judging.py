@@ -9,8 +9,8 @@ import attacks
 import pytest
 
 from xpredflow.errors import InputError
-from xpredflow.sandbox import Job, Sandbox, launching
-from xpredflow.tasks.minicode import MiniCode
+from xpredflow.sandbox import Job, Sandbox, launcher
+from xpredflow.tasks.generated.minicode.task import MiniCode
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_killed_worker_is_replaced_and_the_run_retried_once(box):
 
 def test_without_a_sandbox_it_refuses(monkeypatch):
     def unavailable(isolation, resources):
-        raise launching.Unavailable(f"no {isolation} here")
+        raise launcher.Unavailable(f"no {isolation} here")
 
     monkeypatch.setattr("xpredflow.sandbox.worker.command", unavailable)
     with pytest.raises(InputError, match="--unsafe-code-execution") as error:

@@ -9,7 +9,7 @@ import pytest
 from xpredflow.errors import InputError
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import HumanEval, prompt_of
-from xpredflow.tasks.code_extraction import first_fenced_block, indented_continuation
+from xpredflow.tasks.published.code_extraction import first_fenced_block, indented_continuation
 
 DATA = Path(__file__).parents[3] / "shared/data/HumanEval.jsonl.gz"
 ROW = {

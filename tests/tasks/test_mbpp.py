@@ -8,8 +8,8 @@ import pytest
 
 from xpredflow.sandbox import Job, Sandbox
 from xpredflow.tasks import Mbpp, prompt_of
-from xpredflow.tasks.code_extraction import between_begin_and_done
-from xpredflow.tasks.mbpp import SPLITS, modules_tested, names_tested
+from xpredflow.tasks.published.code_extraction import between_begin_and_done
+from xpredflow.tasks.published.mbpp import SPLITS, modules_tested, names_tested
 
 DATA = Path(__file__).parents[3] / "shared/data/mbpp.jsonl"
 # Published solutions that do not grade, and why.

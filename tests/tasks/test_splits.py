@@ -12,11 +12,11 @@ from random import Random
 import pytest
 
 from xpredflow.errors import InputError
-from xpredflow.tasks.minicode import MiniCode
-from xpredflow.tasks.minicode.pipeline import parse as parse_pipeline
-from xpredflow.tasks.minimath import MiniMath
-from xpredflow.tasks.minimath_story import parse as parse_story
-from xpredflow.tasks.splits import HELD_OUT, split_of
+from xpredflow.tasks.generated.minicode.pipeline import parse as parse_pipeline
+from xpredflow.tasks.generated.minicode.task import MiniCode
+from xpredflow.tasks.generated.minimath.story import parse as parse_story
+from xpredflow.tasks.generated.minimath.task import MiniMath
+from xpredflow.tasks.generated.splits import HELD_OUT, split_of
 
 TASKS = [MiniCode(), MiniMath()]
 PARSE = {"minicode": parse_pipeline, "minimath": parse_story}

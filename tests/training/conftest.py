@@ -10,7 +10,7 @@ from own_answers import own_answers
 
 from xpredflow import load
 from xpredflow.models import MaskedDiffusionModel
-from xpredflow.training.align import Start
+from xpredflow.training.align.run import Start
 
 
 @pytest.fixture(params=["llada", "llada2"])

@@ -11,12 +11,12 @@ from types import MappingProxyType
 import torch
 from toy import ToyModel, prompts
 
-from xpredflow.beta_policy import BetaNetwork
+from xpredflow.policies.beta import BetaNetwork
 from xpredflow.processes import join_processes, leave_processes
 from xpredflow.tasks import Problem, Runner, Verdict
-from xpredflow.training.policy_config import PolicyConfig
-from xpredflow.training.rollouts import Setup
-from xpredflow.training.train_policy import PolicyTraining
+from xpredflow.training.policy.config import PolicyConfig
+from xpredflow.training.policy.rollouts import Setup
+from xpredflow.training.policy.run import PolicyTraining
 from xpredflow.types import SpecialTokens
 
 SMALL = PolicyConfig(

@@ -11,9 +11,9 @@ from small_alignment import SMALL, log_of
 
 from xpredflow import InputError, load
 from xpredflow.processes import Share
-from xpredflow.training.align import Alignment, Start
-from xpredflow.training.drift import WINDOW, Drift
-from xpredflow.training.plots import plot_alignment
+from xpredflow.training.align.drift import WINDOW, Drift
+from xpredflow.training.align.run import Alignment, Start
+from xpredflow.training.common.plots import plot_alignment
 
 TABLES = {"llada": "model.transformer.wte.weight", "llada2": "model.word_embeddings.weight"}
 

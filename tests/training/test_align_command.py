@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from xpredflow import generate, load
 from xpredflow.cli import app
-from xpredflow.training.align import Alignment
+from xpredflow.training.align.run import Alignment
 
 SETTINGS = ["-n", "6", "-o", "batch=4", "-o", "lr=3e-3", "-o", "warmup=2", "-o", "save_every=2"]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]

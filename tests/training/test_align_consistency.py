@@ -9,7 +9,7 @@ from builders import CONFIGS
 from own_answers import own_answer
 
 from xpredflow.models import MaskedDiffusionModel, build
-from xpredflow.training.consistency import consistency
+from xpredflow.training.align.consistency import consistency
 
 VOCABULARY, MASK, EOS = 8, 7, 6
 SHARPNESS = 1.5

@@ -10,14 +10,14 @@ from own_answers import EOS, MASK, own_answer, own_answers
 
 from xpredflow import InputError
 from xpredflow.models import build
-from xpredflow.training.answer_batches import (
+from xpredflow.training.common.answer_batches import (
     batch_at,
     check_answers,
     hold_out,
     length,
     text_batch,
 )
-from xpredflow.training.corruption import corrupt, uncorrupted
+from xpredflow.training.common.masking import corrupt, uncorrupted
 from xpredflow.types import SpecialTokens
 
 SPECIAL = SpecialTokens(mask=MASK, eos=EOS)

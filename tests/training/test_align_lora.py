@@ -9,8 +9,8 @@ import torch
 from small_alignment import SMALL, log_of
 
 from xpredflow import InputError, load
-from xpredflow.training import lora
-from xpredflow.training.align import Alignment, Start
+from xpredflow.training.align import lora
+from xpredflow.training.align.run import Alignment, Start
 
 
 def test_merged_adapters_give_the_same_logits(

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from xpredflow.models import MaskedDiffusionModel, build
-from xpredflow.training.answer_batches import text_batch
-from xpredflow.training.corruption import corrupt
-from xpredflow.training.readout import Tables, Top, Wishes, read_out
-from xpredflow.training.x_prediction import XPrediction
+from xpredflow.training.align.objective import XPrediction
+from xpredflow.training.align.readout import Tables, Top, Wishes, read_out
+from xpredflow.training.common.answer_batches import text_batch
+from xpredflow.training.common.masking import corrupt
 
 POSITIONS, VOCABULARY, WIDTH, MASK = 11, 37, 6, 5
 

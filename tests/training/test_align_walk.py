@@ -5,12 +5,12 @@ from collections.abc import Callable
 import torch
 from own_answers import own_answers
 
-from xpredflow.training.align import Start
-from xpredflow.training.answer_batches import text_batch
-from xpredflow.training.corruption import Corruption, corrupt
-from xpredflow.training.readout import Top
-from xpredflow.training.walk import EXPONENTS, PASSES, Walk
-from xpredflow.training.x_prediction import XPrediction
+from xpredflow.training.align.objective import XPrediction
+from xpredflow.training.align.on_policy import EXPONENTS, PASSES, Walk
+from xpredflow.training.align.readout import Top
+from xpredflow.training.align.run import Start
+from xpredflow.training.common.answer_batches import text_batch
+from xpredflow.training.common.masking import Corruption, corrupt
 from xpredflow.types import SpecialTokens
 
 SPECIAL = SpecialTokens(mask=3, eos=1)

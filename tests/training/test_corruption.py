@@ -2,8 +2,8 @@
 
 import torch
 
-from xpredflow.training.batches import TextBatch
-from xpredflow.training.corruption import REACH, corrupt
+from xpredflow.training.common.masking import REACH, corrupt
+from xpredflow.training.pretrain.batches import TextBatch
 
 
 def test_corruption_is_stratified_and_bounded() -> None:

@@ -9,8 +9,8 @@ import torch
 from scipy import integrate, special, stats
 
 from xpredflow import InputError
-from xpredflow.beta_policy import BetaConfig, BetaNetwork, log_density
-from xpredflow.training.grpo import (
+from xpredflow.policies.beta import BetaConfig, BetaNetwork, log_density
+from xpredflow.training.policy.grpo import (
     GrpoConfig,
     Learner,
     Outcomes,
@@ -258,8 +258,8 @@ def test_bad_settings_are_named(values: dict, message: str) -> None:
 
 def test_the_update_knows_no_language_model() -> None:
     code = (
-        "import sys, xpredflow.training.grpo\n"
-        "rooms = ('xpredflow.models', 'xpredflow.engine')\n"
+        "import sys, xpredflow.training.policy.grpo\n"
+        "rooms = ('xpredflow.models', 'xpredflow.engine.loop')\n"
         "sys.exit(', '.join(m for m in sys.modules if m.startswith(rooms)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -8,14 +8,14 @@ import torch
 from policy_toy import POOL, SMALL, same_weights, toy_setup
 
 from xpredflow import InputError
-from xpredflow.beta_policy import BetaConfig, BetaNetwork, save_policy
-from xpredflow.policy import Jump
-from xpredflow.training.grpo import Records
-from xpredflow.training.imagined import imagine, moment_at
-from xpredflow.training.imitation import begin, check_init, to_latent
-from xpredflow.training.policy_log import action_by_confidence, why_no_signal
-from xpredflow.training.policy_plots import fractions
-from xpredflow.training.train_policy import PolicyTraining
+from xpredflow.policies.beta import BetaConfig, BetaNetwork, save_policy
+from xpredflow.policies.heuristic import Jump
+from xpredflow.training.policy.grpo import Records
+from xpredflow.training.policy.imitation import begin, check_init, to_latent
+from xpredflow.training.policy.log import action_by_confidence, why_no_signal
+from xpredflow.training.policy.plots import fractions
+from xpredflow.training.policy.run import PolicyTraining
+from xpredflow.training.policy.synthetic import imagine, moment_at
 
 
 def test_a_heuristic_is_imitated() -> None:

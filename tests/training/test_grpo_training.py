@@ -21,14 +21,14 @@ from policy_toy import (
 from toy import prompts
 
 from xpredflow import InputError, generate
-from xpredflow.beta_policy import load_policy
+from xpredflow.policies.beta import load_policy
 from xpredflow.tasks import Verdict
-from xpredflow.training import rollouts
-from xpredflow.training.policy_config import PolicyConfig
-from xpredflow.training.policy_plots import plot_policy, plot_training
-from xpredflow.training.rollouts import Setup
-from xpredflow.training.runs import Run, read_log
-from xpredflow.training.train_policy import PolicyTraining
+from xpredflow.training.policy import rollouts
+from xpredflow.training.common.runs import Run, read_log
+from xpredflow.training.policy.config import PolicyConfig
+from xpredflow.training.policy.plots import plot_policy, plot_training
+from xpredflow.training.policy.rollouts import Setup
+from xpredflow.training.policy.run import PolicyTraining
 
 
 class Killed(BaseException):

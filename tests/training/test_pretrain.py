@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 from xpredflow import InputError, generate, load
 from xpredflow.cli import app
 from xpredflow.models.experts import Router, Routing
-from xpredflow.training.balance import Balance
-from xpredflow.training.batches import chunk
-from xpredflow.training.corruption import corrupt
-from xpredflow.training.muon import orthogonalise
-from xpredflow.training.objective import masked_cross_entropy
-from xpredflow.training.plots import plot_losses
-from xpredflow.training.pretrain import PretrainConfig, Pretraining
-from xpredflow.training.shapes import SHAPES, tiny
+from xpredflow.training.common.cross_entropy import masked_cross_entropy
+from xpredflow.training.common.masking import corrupt
+from xpredflow.training.common.plots import plot_losses
+from xpredflow.training.pretrain.balance import Balance
+from xpredflow.training.pretrain.batches import chunk
+from xpredflow.training.pretrain.muon import orthogonalise
+from xpredflow.training.pretrain.run import PretrainConfig, Pretraining
+from xpredflow.training.pretrain.shapes import SHAPES, tiny
 
 SMALL = PretrainConfig(steps=48, batch=4, warmup=4, vocabulary=704, tokenizer_examples=1200)
 

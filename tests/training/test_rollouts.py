@@ -7,11 +7,11 @@ import torch
 from policy_toy import SMALL, toy_model, toy_setup
 from toy import EOS, prompts
 
-from xpredflow.beta_policy import BetaConfig, BetaNetwork, LearnedPolicy, log_density
-from xpredflow.engine import stream
+from xpredflow.engine.loop import stream
 from xpredflow.flow import Flow, Rules
-from xpredflow.policy import Power
-from xpredflow.training.rollouts import Recorder, group_rollouts, roll_out
+from xpredflow.policies.beta import BetaConfig, BetaNetwork, LearnedPolicy, log_density
+from xpredflow.policies.heuristic import Power
+from xpredflow.training.policy.rollouts import Recorder, group_rollouts, roll_out
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from builders import write_checkpoint
 from xpredflow import InputError, generate, load
 from xpredflow.processes import Share
 from xpredflow.tasks import TASKS, Problem, Runner, Verdict
-from xpredflow.training.answers import Answer, read_answers
+from xpredflow.training.common.answers import Answer, read_answers
 from xpredflow.training.prompt_sources import RowPrompts, TaskPrompts, prompt_source
 from xpredflow.training.self_generate import AnswerFile, Wanted, self_generate
 

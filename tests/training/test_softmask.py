@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from xpredflow import generate, load
 from xpredflow.cli import app
-from xpredflow.training.answer_batches import text_batch
-from xpredflow.training.corruption import corrupt
-from xpredflow.training.objective import masked_inputs
-from xpredflow.training.runs import Run
+from xpredflow.training.common.answer_batches import text_batch
+from xpredflow.training.common.cross_entropy import masked_inputs
+from xpredflow.training.common.masking import corrupt
+from xpredflow.training.common.runs import Run
 from xpredflow.training.softmask import Omega, SoftMaskConfig, SoftMaskTraining, soft_inputs
 
 CONFIG = SoftMaskConfig(steps=6, batch=4, lr=1e-3, omega_lr=0.1, warmup=2, save_every=2)

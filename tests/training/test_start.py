@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from xpredflow.models import build
-from xpredflow.training.shapes import SHAPES
-from xpredflow.training.start import LOGIT, start_copying
+from xpredflow.training.pretrain.copying import LOGIT, start_copying
+from xpredflow.training.pretrain.shapes import SHAPES
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -6,10 +6,10 @@ from random import Random
 
 import torch
 
-from xpredflow.tasks.minimath_story import LARGEST_SUM, SMALLEST
-from xpredflow.training.corruption import corrupt
-from xpredflow.training.pretrain import PretrainConfig, Pretraining
-from xpredflow.training.sums import Sums
+from xpredflow.tasks.generated.minimath.story import LARGEST_SUM, SMALLEST
+from xpredflow.training.common.masking import corrupt
+from xpredflow.training.pretrain.run import PretrainConfig, Pretraining
+from xpredflow.training.pretrain.sums import Sums
 
 
 def test_exercises_in_sums_are_right_and_within_the_range_of_minimath() -> None:

@@ -12,13 +12,13 @@ import typer
 
 from xpredflow.cli.running import load_model
 from xpredflow.models import MaskedDiffusionModel, embedded
-from xpredflow.options import configured
 from xpredflow.processes import Share, join_processes, leave_processes
-from xpredflow.training.align import Alignment, Progress, Start
-from xpredflow.training.align_config import AlignConfig
-from xpredflow.training.answers import read_answers
-from xpredflow.training.consistency import Consistency
-from xpredflow.training.plots import plot_alignment
+from xpredflow.settings import configured
+from xpredflow.training.align.config import AlignConfig
+from xpredflow.training.align.consistency import Consistency
+from xpredflow.training.align.run import Alignment, Progress, Start
+from xpredflow.training.common.answers import read_answers
+from xpredflow.training.common.plots import plot_alignment
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from xpredflow.cli.running import load_model
 from xpredflow.models import embedded
 from xpredflow.processes import Share, join_processes, leave_processes
 from xpredflow.sandbox import Sandbox
-from xpredflow.training.answers import Answer
+from xpredflow.training.common.answers import Answer
 from xpredflow.training.prompt_sources import prompt_source
 from xpredflow.training.self_generate import AnswerFile, Wanted, self_generate
 

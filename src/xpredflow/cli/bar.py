@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from xpredflow.rows import Row
+from xpredflow.engine.rows import Row
 from xpredflow.types import Step
 
 

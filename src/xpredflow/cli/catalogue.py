@@ -36,7 +36,7 @@ def models() -> None:
 def _embedded(name: str) -> str:
     from xpredflow.models.base import on_meta
     from xpredflow.models.embedded import ALIGNED, assets
-    from xpredflow.models.registry import family_of
+    from xpredflow.models.families import family_of
     from xpredflow.models.source import read_config
 
     directory = assets(name)
@@ -77,8 +77,8 @@ def decoders(
 
 def policies() -> dict[str, str]:
     """Every policy with its summary."""
-    from xpredflow.beta_policy import LearnedPolicy
     from xpredflow.decoders import POLICIES
+    from xpredflow.policies.beta import LearnedPolicy
 
     learned = (inspect.getdoc(LearnedPolicy) or "").splitlines()[0]
     return {name: text for name, (_, text) in POLICIES.items()} | {"learned": learned}
@@ -96,7 +96,7 @@ def _overview() -> None:
 
 
 def _detail(name: str, summary: str, declared: type) -> None:
-    from xpredflow.engine import Options
+    from xpredflow.engine.loop import Options
 
     typer.echo(f"{name}: {summary}\n\nOptions of {name} (-o NAME=VALUE):")
     _options(declared)

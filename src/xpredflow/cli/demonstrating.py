@@ -9,14 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from xpredflow import engine
 from xpredflow.cli.running import load_model
+from xpredflow.engine import loop as engine
 from xpredflow.errors import InputError
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import TASKS, Problem, Runner, Verdict
-from xpredflow.tasks.splits import Task
+from xpredflow.tasks.generated.splits import Task
 from xpredflow.types import Decoded, Model
-from xpredflow.view import LiveView, visible
+from xpredflow.watch.terminal import LiveView, visible
 
 LEARNED = "learned:tiny"  # trained on the model that is shown by default
 

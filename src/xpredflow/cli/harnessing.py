@@ -37,6 +37,6 @@ def lm_eval(
           --tasks xpredflow_gsm8k --apply_chat_template --metadata gsm8k=test.jsonl
       xpredflow lm-eval ls tasks
     """
-    from xpredflow.harness.running import run
+    from xpredflow.harness.command import run
 
     run(arguments or ["--help"])

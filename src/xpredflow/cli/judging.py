@@ -11,11 +11,11 @@ from typing import Any
 import torch.distributed as dist
 import typer
 
-from xpredflow import engine
 from xpredflow.cli.counting import CountBar
 from xpredflow.cli.running import load_model
+from xpredflow.engine import loop as engine
 from xpredflow.errors import InputError
-from xpredflow.evaluation import Job, Sample, Summary, evaluate, summarise
+from xpredflow.evaluation.run import Job, Sample, Summary, evaluate, summarise
 from xpredflow.processes import join_processes, leave_processes
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import BENCHMARKS, TASKS, Task, make_task

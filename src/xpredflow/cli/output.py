@@ -12,7 +12,7 @@ from rich.text import Text
 
 from xpredflow.cli.prompts import Given, label
 from xpredflow.types import Decoded
-from xpredflow.view import summary, visible
+from xpredflow.watch.terminal import summary, visible
 
 
 @dataclass

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 import typer
 
-from xpredflow.beta_policy import load_policy, policy_files
 from xpredflow.errors import InputError
-from xpredflow.training.policy_plots import SHARES_USED, fractions, plot_policy
+from xpredflow.policies.beta import load_policy, policy_files
+from xpredflow.training.policy.plots import SHARES_USED, fractions, plot_policy
 
 CONFIDENCES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 PROGRESSES = (0.0, 0.25, 0.5, 0.75, 0.9)

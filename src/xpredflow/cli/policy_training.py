@@ -10,16 +10,16 @@ import typer
 
 from xpredflow.cli.running import load_model
 from xpredflow.errors import InputError
-from xpredflow.options import configured
 from xpredflow.processes import join_processes, leave_processes
 from xpredflow.sandbox import Sandbox
+from xpredflow.settings import configured
 from xpredflow.tasks import Task, make_task
-from xpredflow.training.answers import read_answers
-from xpredflow.training.imitation import check_init
-from xpredflow.training.policy_config import PolicyConfig
-from xpredflow.training.policy_plots import plot_training
-from xpredflow.training.rollouts import Setup
-from xpredflow.training.train_policy import PolicyTraining
+from xpredflow.training.common.answers import read_answers
+from xpredflow.training.policy.config import PolicyConfig
+from xpredflow.training.policy.imitation import check_init
+from xpredflow.training.policy.plots import plot_training
+from xpredflow.training.policy.rollouts import Setup
+from xpredflow.training.policy.run import PolicyTraining
 
 
 @dataclass(frozen=True)

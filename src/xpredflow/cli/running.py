@@ -10,15 +10,15 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from xpredflow import engine
 from xpredflow.cli.bar import BarView
 from xpredflow.cli.output import Answers
 from xpredflow.cli.prompts import Given, label
+from xpredflow.engine import loop as engine
+from xpredflow.engine.rows import Row
 from xpredflow.models import embedded
-from xpredflow.rows import Row
-from xpredflow.trace import Header, TraceWriter, writable
 from xpredflow.types import Model, Step
-from xpredflow.view import LiveView
+from xpredflow.watch.terminal import LiveView
+from xpredflow.watch.trace import Header, TraceWriter, writable
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ import typer
 from xpredflow.cli.alignment import Request, loader, origin_of
 from xpredflow.errors import InputError
 from xpredflow.models import embedded
-from xpredflow.options import configured
 from xpredflow.processes import Share, join_processes
-from xpredflow.training.answers import read_answers
-from xpredflow.training.plots import plot_losses
-from xpredflow.training.runs import Run
+from xpredflow.settings import configured
+from xpredflow.training.common.answers import read_answers
+from xpredflow.training.common.plots import plot_losses
+from xpredflow.training.common.runs import Run
 from xpredflow.training.softmask import SoftMaskConfig, SoftMaskTraining
 
 

@@ -12,10 +12,10 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from xpredflow.errors import InputError
-from xpredflow.options import configured
 from xpredflow.sandbox import Sandbox
-from xpredflow.training.plots import plot_losses
-from xpredflow.training.pretrain import PretrainConfig, Pretraining, Progress
+from xpredflow.settings import configured
+from xpredflow.training.common.plots import plot_losses
+from xpredflow.training.pretrain.run import PretrainConfig, Pretraining, Progress
 
 
 def run_pretraining(out: Path, values: dict[str, Any], resume: bool, threads: int | None) -> None:

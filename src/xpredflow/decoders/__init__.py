@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from xpredflow.decoders.policies import POLICIES, make_policy
 from xpredflow.decoders.registry import DECODERS, Entry
 from xpredflow.errors import InputError, unknown_name
-from xpredflow.options import checked, option_names
+from xpredflow.policies.make import POLICIES, make_policy
+from xpredflow.settings import checked, option_names
 from xpredflow.types import Decoder
 
 __all__ = ["DECODERS", "POLICIES", "make_decoder", "make_policy", "option_owner"]

@@ -15,8 +15,8 @@ from xpredflow.decoders.discrete import (
     require_probability,
 )
 from xpredflow.decoders.threshold import Threshold, sure_enough
+from xpredflow.engine.signals import summarised
 from xpredflow.errors import InputError
-from xpredflow.signals import summarised
 from xpredflow.types import Canvas, Event, Moment, Signals, Space
 
 

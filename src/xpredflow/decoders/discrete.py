@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from xpredflow.engine.randomness import numpy_generator, torch_generator
 from xpredflow.errors import InputError
-from xpredflow.randomness import numpy_generator, torch_generator
 from xpredflow.types import Canvas, Event, Moment, Signals, Space
 
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from xpredflow.decoders.discrete import Discrete, Prediction, open_positions
 from xpredflow.decoders.threshold import sure_enough
+from xpredflow.engine.signals import jointly_sure
 from xpredflow.errors import InputError
-from xpredflow.signals import jointly_sure
 from xpredflow.types import Canvas, Moment, Signals
 
 

@@ -13,8 +13,8 @@ from xpredflow.decoders.discrete import (
     require_probability,
 )
 from xpredflow.decoders.mask import MaskPrediction
+from xpredflow.engine.signals import mixture
 from xpredflow.errors import InputError
-from xpredflow.signals import mixture
 from xpredflow.types import Canvas, Event, Moment, Signals, Space
 
 

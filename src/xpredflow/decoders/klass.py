@@ -17,8 +17,8 @@ from xpredflow.decoders.discrete import (
     require_probability,
     top_ranked,
 )
+from xpredflow.engine.signals import log_probs
 from xpredflow.errors import InputError
-from xpredflow.signals import log_probs
 from xpredflow.types import Canvas, Event, Moment, Signals, Space
 
 

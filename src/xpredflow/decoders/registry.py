@@ -4,14 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from xpredflow.beta_policy import LearnedPolicy
 from xpredflow.decoders.dinfer import Credit, Hierarchy
 from xpredflow.decoders.editing import Editing
 from xpredflow.decoders.entropy import EntropyBounded, EntropyThreshold
 from xpredflow.decoders.evotoken import EvoToken
 from xpredflow.decoders.klass import Klass
 from xpredflow.decoders.mask import MaskPrediction
-from xpredflow.decoders.policies import make_policy
 from xpredflow.decoders.remdm import ReMDM
 from xpredflow.decoders.remix import ReMix
 from xpredflow.decoders.saber import Saber
@@ -19,7 +17,9 @@ from xpredflow.decoders.soft import SoftMasking
 from xpredflow.decoders.threshold import Factor, Threshold
 from xpredflow.decoders.wino import Wino
 from xpredflow.flow import Flow, Rules
-from xpredflow.options import option_names
+from xpredflow.policies.beta import LearnedPolicy
+from xpredflow.policies.make import make_policy
+from xpredflow.settings import option_names
 from xpredflow.types import Decoder, Policy
 
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from xpredflow.decoders.discrete import open_positions, remember, require_probability
 from xpredflow.decoders.threshold import Threshold
+from xpredflow.engine.signals import log_probs, weighted
 from xpredflow.errors import InputError
-from xpredflow.signals import log_probs, weighted
 from xpredflow.types import Canvas, Event, Moment, Signals, Space
 
 LEAST_SHARE, MOST_SHARE = 0.2, 0.9

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from xpredflow.decoders.discrete import open_positions
 from xpredflow.decoders.mask import MaskPrediction
+from xpredflow.engine.signals import mixture
 from xpredflow.errors import InputError
-from xpredflow.signals import mixture
 from xpredflow.types import Canvas, Event, Moment, Signals, Space
 
 

@@ -11,16 +11,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from xpredflow.engine.signals import read
 from xpredflow.experiments.anchor_picture import draw
 from xpredflow.experiments.bench import Bench
 from xpredflow.experiments.claims import Claim
 from xpredflow.experiments.clean_answers import clean_answers
 from xpredflow.experiments.inputs import Inputs
 from xpredflow.experiments.report import Report, Table
-from xpredflow.signals import read
-from xpredflow.training.answer_batches import text_batch
-from xpredflow.training.answers import Answer
-from xpredflow.training.corruption import uncorrupted
+from xpredflow.training.common.answer_batches import text_batch
+from xpredflow.training.common.answers import Answer
+from xpredflow.training.common.masking import uncorrupted
 from xpredflow.types import Model, Space
 
 TITLE = "Recovery of tokens displaced by α towards three endpoints, on the pretrained model"

@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from xpredflow import engine
-from xpredflow.beta_policy import policy_files
 from xpredflow.decoders import option_owner
+from xpredflow.engine import loop as engine
 from xpredflow.errors import InputError, unknown_name
-from xpredflow.evaluation import Job, Records, Sample, Summary, evaluate, summarise
+from xpredflow.evaluation.run import Job, Records, Sample, Summary, evaluate, summarise
 from xpredflow.models import embedded
-from xpredflow.options import option_names
-from xpredflow.tasks.splits import Runner, Task
+from xpredflow.policies.beta import policy_files
+from xpredflow.settings import option_names
+from xpredflow.tasks.generated.splits import Runner, Task
 from xpredflow.types import Model
 
 

@@ -2,13 +2,13 @@
 
 from random import Random
 
+from xpredflow.engine.prompts import encode
 from xpredflow.experiments.bench import Bench, Plan
 from xpredflow.experiments.inputs import Inputs
-from xpredflow.prompts import encode
 from xpredflow.tasks import prompt_of
-from xpredflow.tasks.splits import Generated, Task
-from xpredflow.training.answer_batches import check_answers
-from xpredflow.training.answers import Answer, read_answers
+from xpredflow.tasks.generated.splits import Generated, Task
+from xpredflow.training.common.answer_batches import check_answers
+from xpredflow.training.common.answers import Answer, read_answers
 from xpredflow.types import Model
 
 PROBLEMS = 64  # of each task, as in the paper

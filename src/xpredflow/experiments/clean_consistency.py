@@ -8,7 +8,7 @@ from xpredflow.experiments.clean_answers import clean_answers
 from xpredflow.experiments.inputs import Inputs
 from xpredflow.experiments.report import Report, Table
 from xpredflow.models import MaskedDiffusionModel
-from xpredflow.training.consistency import Consistency, consistency
+from xpredflow.training.align.consistency import Consistency, consistency
 
 TITLE = "Consistency at clean positions before and after alignment"
 WHEN = ("before", "after")

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from xpredflow.decoders import option_owner
-from xpredflow.engine import ALIASES, DEFAULT_DECODER, Options, resolve
+from xpredflow.engine.loop import ALIASES, DEFAULT_DECODER, Options, resolve
 from xpredflow.errors import InputError, unknown_name
-from xpredflow.options import checked, option_names
+from xpredflow.settings import checked, option_names
 
 # Engine options that the harness has a flag of its own for, or that make no sense inside it.
 RESERVED = {

@@ -15,9 +15,9 @@ from math import comb
 import torch
 from torch import Tensor
 
-from xpredflow.engine import stream
+from xpredflow.engine.loop import stream
+from xpredflow.engine.rows import split_blocks
 from xpredflow.errors import InputError
-from xpredflow.rows import split_blocks
 from xpredflow.types import Model
 
 

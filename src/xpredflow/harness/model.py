@@ -10,14 +10,14 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 from tqdm import tqdm
 
-from xpredflow.engine import stream
+from xpredflow.engine.loop import stream
+from xpredflow.engine.prompts import has_chat_template
 from xpredflow.errors import InputError
 from xpredflow.harness.arguments import Arguments
 from xpredflow.harness.likelihood import Pair, estimate, fit, is_greedy
 from xpredflow.harness.passes import Answered, Passes
-from xpredflow.harness.wishes import Wish, read_wish
+from xpredflow.harness.requests import Wish, read_wish
 from xpredflow.models import embedded
-from xpredflow.prompts import has_chat_template
 from xpredflow.types import Decoded, Model
 
 log = logging.getLogger("lm_eval.xpredflow")  # below the harness's own: its handler shows it

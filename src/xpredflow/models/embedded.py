@@ -8,7 +8,7 @@ import torch
 
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel
-from xpredflow.models.loading import load as load_checkpoint
+from xpredflow.models.loader import load as load_checkpoint
 from xpredflow.models.shards import SINGLE
 
 # Each model as it was pretrained, and after alignment, which is what flow needs.

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.config import REQUIRED, Fields
+from xpredflow.models.families import register
 from xpredflow.models.layers import RMSNorm
-from xpredflow.models.registry import register
 from xpredflow.types import SpecialTokens
 
 

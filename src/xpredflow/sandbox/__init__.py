@@ -7,7 +7,7 @@ with Sandbox(workers=2) as box:
 """
 
 from xpredflow.sandbox.box import Job, Sandbox
-from xpredflow.sandbox.launching import ISOLATIONS
-from xpredflow.tasks.splits import Verdict
+from xpredflow.sandbox.launcher import ISOLATIONS
+from xpredflow.tasks.generated.splits import Verdict
 
 __all__ = ["ISOLATIONS", "Job", "Sandbox", "Verdict"]

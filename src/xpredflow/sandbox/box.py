@@ -14,9 +14,9 @@ from xpredflow.errors import InputError, unknown_name
 from xpredflow.sandbox.inside.judge import Request
 from xpredflow.sandbox.inside.limits import Limits
 from xpredflow.sandbox.inside.values import NotPlain, dump
-from xpredflow.sandbox.launching import BOX_BYTES, ISOLATIONS, Unavailable
+from xpredflow.sandbox.launcher import BOX_BYTES, ISOLATIONS, Unavailable
 from xpredflow.sandbox.worker import Worker, WorkerDied
-from xpredflow.tasks.splits import Runner, Verdict
+from xpredflow.tasks.generated.splits import Runner, Verdict
 
 SECONDS = 3.0
 MEMORY = 512 * 2**20

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from functools import cache
 
 from xpredflow.errors import InputError, unknown_name
-from xpredflow.tasks.benchmark import Benchmark, prompt_of
-from xpredflow.tasks.gsm8k import Gsm8k
-from xpredflow.tasks.humaneval import HumanEval
-from xpredflow.tasks.mbpp import Mbpp
-from xpredflow.tasks.minicode import MiniCode
-from xpredflow.tasks.minimath import MiniMath
-from xpredflow.tasks.splits import Generated, Problem, Runner, Task, Verdict
+from xpredflow.tasks.generated.minicode.task import MiniCode
+from xpredflow.tasks.generated.minimath.task import MiniMath
+from xpredflow.tasks.generated.splits import Generated, Problem, Runner, Task, Verdict
+from xpredflow.tasks.published.benchmark import Benchmark, prompt_of
+from xpredflow.tasks.published.gsm8k import Gsm8k
+from xpredflow.tasks.published.humaneval import HumanEval
+from xpredflow.tasks.published.mbpp import Mbpp
 
 # One instance each: a task draws its held-out problems on first use and keeps them.
 TASKS: dict[str, Callable[[], Generated]] = {

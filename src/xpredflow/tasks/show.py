@@ -7,9 +7,9 @@ import argparse
 from itertools import count, islice
 from random import Random
 
-from xpredflow.tasks.minicode import MiniCode
-from xpredflow.tasks.minimath import MiniMath
-from xpredflow.tasks.splits import HELD_OUT, LEVELS, SPLITS
+from xpredflow.tasks.generated.minicode.task import MiniCode
+from xpredflow.tasks.generated.minimath.task import MiniMath
+from xpredflow.tasks.generated.splits import HELD_OUT, LEVELS, SPLITS
 
 TASKS = {"minicode": MiniCode, "minimath": MiniMath}
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from xpredflow.engine.prompts import Prompt
 from xpredflow.errors import InputError
-from xpredflow.prompts import Prompt
 from xpredflow.tasks import BENCHMARKS, TASKS
-from xpredflow.tasks.benchmark import prompt_of
-from xpredflow.tasks.published_rows import read_rows, training_files
-from xpredflow.tasks.splits import Generated, Runner, Verdict
+from xpredflow.tasks.generated.splits import Generated, Runner, Verdict
+from xpredflow.tasks.published.benchmark import prompt_of
+from xpredflow.tasks.published.rows import read_rows, training_files
 
 
 @runtime_checkable

@@ -11,15 +11,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from xpredflow.engine import Options, resolve, stream
+from xpredflow.engine.loop import Options, resolve, stream
+from xpredflow.engine.prompts import Prompt, encode
 from xpredflow.errors import InputError
-from xpredflow.evaluation import judged
+from xpredflow.evaluation.run import judged
 from xpredflow.files import write_atomically
-from xpredflow.options import option_names
 from xpredflow.processes import Share
-from xpredflow.prompts import Prompt, encode
-from xpredflow.tasks.splits import Runner, Verdict
-from xpredflow.training.answers import Answer, answers_in, read_answers
+from xpredflow.settings import option_names
+from xpredflow.tasks.generated.splits import Runner, Verdict
+from xpredflow.training.common.answers import Answer, answers_in, read_answers
 from xpredflow.training.prompt_sources import PromptSource
 from xpredflow.types import Decoded, Model
 

@@ -17,15 +17,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from xpredflow.decoders.soft import softness
+from xpredflow.engine.signals import mixture, read
 from xpredflow.errors import InputError
 from xpredflow.files import write_atomically
 from xpredflow.models import MaskedDiffusionModel, save
-from xpredflow.signals import mixture, read
-from xpredflow.training.answer_batches import batch_at, check_answers, hold_out, text_batch
-from xpredflow.training.answers import Answer
-from xpredflow.training.corruption import Corruption, corrupt
-from xpredflow.training.objective import masked_cross_entropy, masked_inputs
-from xpredflow.training.runs import Run
+from xpredflow.training.common.answer_batches import batch_at, check_answers, hold_out, text_batch
+from xpredflow.training.common.answers import Answer
+from xpredflow.training.common.cross_entropy import masked_cross_entropy, masked_inputs
+from xpredflow.training.common.masking import Corruption, corrupt
+from xpredflow.training.common.runs import Run
 
 SPAN = (0.2, 0.8)  # σ, the share that is masked: SM's
 

@@ -1,0 +1,1 @@
+"""The one decoding loop and what it is made of."""

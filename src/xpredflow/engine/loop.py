@@ -1,0 +1,228 @@
+"""The one decoding loop: prompts -> rows -> batched forward passes -> Steps -> Decoded.
+
+`stream` hands every Step on; `generate` drains it. Rows that converge leave the batch at once and
+waiting prompts take their place.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from xpredflow.decoders import make_decoder, option_owner
+from xpredflow.engine.batch import Batch
+from xpredflow.engine.prompts import Prompt, encode
+from xpredflow.engine.rows import Row, Steps, make_row, resolve_steps, to_decoded
+from xpredflow.engine.signals import not_finite, read
+from xpredflow.errors import InputError, Interrupted, unknown_name
+from xpredflow.settings import checked, option_names
+from xpredflow.types import Decoded, Decoder, Frame, Model, Signals, Step, StopReason
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to decode, whatever the decoder; names are those of LLaDA's and Fast-dLLM's code."""
+
+    gen_length: int = 128  # positions of the response
+    steps: Steps = None  # cap on forward passes per row; None: one per position; or '1/4'
+    block_length: int | None = None  # None: the whole response, or a block-causal model's own
+    seed: int = 0
+    max_batch: int = 32  # rows in one forward pass
+    chat: bool | None = None  # None: apply the chat template where there is one
+    system: str | None = None  # system message of the chat
+    stop_at_eos: bool = True  # after a block with an end token, later blocks are not decoded
+    logits_eos_inf: bool = False  # LLaDA: EOS is never predicted
+    confidence_eos_eot_inf: bool = False  # LLaDA: end tokens are committed last
+    trace: bool = False  # keep every step in Decoded.trace
+    first_row: int = 0  # number of the first prompt: rows draw randomness by their number
+
+    def __post_init__(self) -> None:
+        for name in ("gen_length", "max_batch", "block_length"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}: give a whole number ≥ 1")
+        resolve_steps(self.steps, self.gen_length)
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}: give a whole number ≥ 0")
+
+
+# One prompt, several, or several by the number that their randomness depends on.
+Prompts = str | Sequence[Prompt] | Mapping[int, Prompt]
+ALIASES = {"max_new_tokens": "gen_length"}
+DEFAULT_DECODER = "flow"
+
+
+def generate(
+    model: Model,
+    prompts: Prompts,
+    *,
+    decoder: str | Decoder = DEFAULT_DECODER,
+    **options: Any,
+) -> list[Decoded]:
+    """Decode every prompt; one Decoded each, in their order (of their numbers in a mapping).
+
+    Options are the fields of `Options` and, beside a decoder's name, those of the decoder.
+    Ctrl-C raises `Interrupted`, which carries the rows that were finished.
+    """
+    finished: list[Decoded] = []
+    frames: dict[int, list[Frame]] = {}
+    keep_trace = bool(options.get("trace", False))
+    try:
+        for step in stream(model, prompts, decoder=decoder, **options):
+            if keep_trace:
+                for frame in step.frames():
+                    frames.setdefault(frame.row, []).append(frame)
+            finished += [replace(done, trace=frames.get(done.row)) for done in step.finished]
+    except KeyboardInterrupt:
+        raise Interrupted(sorted(finished, key=lambda done: done.row)) from None
+    return sorted(finished, key=lambda done: done.row)
+
+
+def stream(
+    model: Model,
+    prompts: Prompts,
+    *,
+    decoder: str | Decoder = DEFAULT_DECODER,
+    **options: Any,
+) -> Iterator[Step]:
+    """The same, one Step per forward pass. Bad input is reported here, before the first pass."""
+    settings, rules = resolve(decoder, options)
+    return decode_rows(model, make_rows(model, prompts, settings), rules, settings)
+
+
+def make_rows(model: Model, prompts: Prompts, settings: Options) -> list[Row]:
+    """The prompts as the loop takes them, numbered and checked against the model."""
+    prompts = [prompts] if isinstance(prompts, str) else prompts
+    if not isinstance(prompts, Mapping):
+        prompts = dict(enumerate(prompts, start=settings.first_row))
+    return [
+        make_row(
+            model,
+            number,
+            encode(model, prompt, chat=settings.chat, system=settings.system),
+            gen_length=settings.gen_length,
+            steps=settings.steps,
+            block_length=settings.block_length,
+        )
+        for number, prompt in prompts.items()
+    ]
+
+
+def resolve(decoder: str | Decoder, options: dict[str, Any]) -> tuple[Options, Decoder]:
+    """Options sorted by who declares them; a name that nobody declares is an error."""
+    own, owner = option_names(Options), option_owner(decoder)
+    theirs = option_names(owner) if owner else []
+    mine: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for name, value in options.items():
+        name = ALIASES.get(name, name)
+        if name not in own and name not in theirs:
+            where = f" for decoder {decoder!r}" if owner else " beside a built decoder"
+            raise unknown_name("option", name, [*own, *theirs, *ALIASES], where)
+        if name in mine or name in rest:
+            raise InputError(f"{name} was given twice: max_new_tokens is another name for it")
+        (mine if name in own else rest)[name] = value
+    return Options(**checked(Options, mine)), make_decoder(decoder, rest)
+
+
+def decode_rows(
+    model: Model, rows: list[Row], decoder: Decoder, options: Options
+) -> Iterator[Step]:
+    """The loop: admit, run, decide, retire. A row is the same whatever its neighbours are."""
+    if not rows:
+        return
+    waiting = deque(rows)
+    slots, length = min(options.max_batch, len(rows)), max(len(row.ids) for row in rows)
+    batch = Batch(model, slots, length, shadows=getattr(decoder, "shadows", False))
+    kept, advancing = [], []
+    while waiting or kept or advancing:
+        joining = [waiting.popleft() for _ in range(min(len(waiting), len(batch.free)))]
+        if advancing or joining or len(kept) < len(batch.rows):
+            batch.replace(kept, advancing + joining)
+        step, kept, advancing = _advance(batch, decoder, options)
+        yield step
+
+
+@torch.no_grad()
+def _advance(batch: Batch, decoder: Decoder, options: Options) -> tuple[Step, list[int], list[Row]]:
+    """One forward pass: the Step, the places of rows that go on, the rows that begin a block."""
+    signals, bad = _read(batch, options)
+    moment = batch.moment(options.seed)
+    batch.canvas, event = decoder.step(batch.canvas, signals, moment, batch.space)
+    index = [row.used for row in batch.rows]
+    for row in batch.rows:
+        row.step, row.used = row.step + 1, row.used + 1
+        row.shadowed += len(row.open) if batch.shadows else 0
+    positions, rows = batch.positions(), batch.rows
+    finished, kept, advancing = _retire(batch, decoder, options, bad)
+    step = Step([row.number for row in rows], index, positions, batch.canvas, event, finished)
+    return step, kept, advancing
+
+
+def _read(batch: Batch, options: Options) -> tuple[Signals, Tensor]:
+    """What the pass says at the canvas and at its shadows, and where it says nothing finite."""
+    parts = batch.forward().split(batch.canvas.frozen.shape[1], dim=1)
+    bad = torch.stack([not_finite(part) for part in parts]).any(0) & ~batch.canvas.frozen
+    own, *shadows = [
+        read(
+            part.nan_to_num() if bad.any() else part,
+            batch.space.special,
+            forbid_eos=options.logits_eos_inf,
+            rank_ends_last=options.confidence_eos_eot_inf,
+        )
+        for part in parts
+    ]
+    return (replace(own, shadow=shadows[0]) if shadows else own), bad
+
+
+def _retire(
+    batch: Batch, decoder: Decoder, options: Options, bad: Tensor
+) -> tuple[list[Decoded], list[int], list[Row]]:
+    """Rows whose block is done go on to the next one or become Decoded."""
+    converged = decoder.stop(batch.canvas)
+    spent = torch.tensor([row.step >= row.budget for row in batch.rows], device=batch.device)
+    over = bad.any(-1) | converged | spent
+    tokens = batch.canvas.tokens
+    if over.any():
+        tokens = torch.where(over.unsqueeze(-1), decoder.finish(batch.canvas, batch.space), tokens)
+        batch.canvas = batch.canvas.update(tokens=tokens)  # watchers see what is emitted
+    finished: list[Decoded] = []
+    kept: list[int] = []
+    advancing: list[Row] = []
+    for i, row in enumerate(batch.rows):
+        if not over[i]:
+            kept.append(i)
+            continue
+        done = _finish_block(batch, i, tokens[i], bad[i], bool(converged[i]), options)
+        if done is None:
+            advancing.append(row)
+        else:
+            finished.append(done)
+            batch.release(row)
+    return finished, kept, advancing
+
+
+def _finish_block(
+    batch: Batch, i: int, tokens: Tensor, bad: Tensor, converged: bool, options: Options
+) -> Decoded | None:
+    """The row's answer if it ends here; None if it goes on with its next block."""
+    row, model = batch.rows[i], batch.model
+    if bad.any():
+        where = row.open[int(bad.nonzero()[0])]
+        detail = f": position {where} of row {row.number} in pass {row.used}, block {row.block}"
+        return to_decoded(model, row, StopReason.BAD_LOGITS, detail)
+    width = len(row.open)
+    block = tokens[:width].tolist()
+    row.harden(block, batch.canvas.progress[i, :width].tolist())
+    is_last = row.block == len(row.blocks) - 1
+    ended = options.stop_at_eos and not row.infill and set(block) & set(model.special.ends)
+    if is_last or ended:
+        reason = StopReason.CONVERGED if converged else StopReason.BUDGET
+        if ended and not is_last:
+            reason = StopReason.END_OF_TEXT
+        return to_decoded(model, row, reason)
+    row.block, row.step = row.block + 1, 0
+    return None

@@ -1,0 +1,170 @@
+"""A row: one prompt on its way through the engine, block after block, until it is a Decoded."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import groupby
+from math import ceil
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from xpredflow.engine.prompts import Encoded, decode
+from xpredflow.errors import InputError
+from xpredflow.types import Decoded, Model, StopReason
+
+Steps = None | int | str | Fraction
+
+
+@dataclass
+class Row:
+    """Token ids with the mask at open positions, which are decoded block by block."""
+
+    number: int
+    ids: Int[Tensor, " L"]
+    blocks: list[list[int]]
+    budgets: list[int]
+    length: int  # positions of the text; a block-causal row is padded with masks beyond it
+    infill: bool
+    block: int = 0  # the block being decoded
+    step: int = 0  # passes spent in it
+    used: int = 0  # passes spent in all
+    shadowed: int = 0  # positions read in them beside the row's own
+    cached: int = 0  # leading positions whose keys and values are final and stored
+    slot: int = 0
+    progress: list[float] = field(default_factory=list)
+
+    @property
+    def open(self) -> list[int]:
+        """Positions of the block being decoded."""
+        return self.blocks[self.block]
+
+    @property
+    def budget(self) -> int:
+        """Passes that the block may take."""
+        return self.budgets[self.block]
+
+    def harden(self, tokens: list[int], progress: list[float]) -> None:
+        """The block is finished: its tokens become context and never change again."""
+        self.ids[self.open] = torch.tensor(tokens, dtype=self.ids.dtype)
+        self.progress += progress
+
+    def response(self) -> list[int]:
+        """The tokens decoded so far, in order."""
+        done = [p for block in self.blocks[: self.block + 1] for p in block]
+        return self.ids[done[: len(self.progress)]].tolist()
+
+
+def make_row(
+    model: Model,
+    number: int,
+    encoded: Encoded,
+    *,
+    gen_length: int,
+    steps: Steps,
+    block_length: int | None,
+) -> Row:
+    """A row with its blocks and their budgets; lengths are checked against the model."""
+    tokens = encoded.ids if encoded.has_gaps else encoded.ids + [-1] * gen_length
+    _check_length(model, number, len(encoded.ids), len(tokens), encoded.has_gaps)
+    open_, length = [i for i, token in enumerate(tokens) if token == -1], len(tokens)
+    if model.block_size is not None:
+        # the last block exists as a whole: the model never saw a shorter one
+        tokens = tokens + [-1] * (-len(tokens) % model.block_size)
+    blocks = split_blocks(open_, block_length, model.block_size)
+    mask = model.special.mask
+    return Row(
+        number=number,
+        ids=torch.tensor([mask if token == -1 else token for token in tokens]),
+        blocks=blocks,
+        budgets=split_budget(resolve_steps(steps, len(open_)), blocks),
+        length=length,
+        infill=encoded.has_gaps,
+    )
+
+
+def _check_length(model: Model, number: int, prompt: int, total: int, has_gaps: bool) -> None:
+    if total <= model.max_length:
+        return
+    parts = f"{prompt} tokens" if has_gaps else f"{prompt} tokens + gen_length {total - prompt}"
+    raise InputError(
+        f"prompt {number} is too long: {parts} = {total}, but {model.name!r} takes at most"
+        f" {model.max_length} positions; shorten the prompt or lower gen_length"
+    )
+
+
+def split_blocks(open_: list[int], block_length: int | None, native: int | None) -> list[list[int]]:
+    """Open positions, block by block: by absolute position in a block-causal model."""
+    if native is not None:
+        if block_length not in (None, native):
+            raise InputError(
+                f"block_length is {block_length}: this model is block-causal with blocks of"
+                f" {native}; leave block_length out or set it to {native}"
+            )
+        return [list(group) for _, group in groupby(open_, key=lambda p: p // native)]
+    size = block_length or len(open_)
+    return [open_[i : i + size] for i in range(0, len(open_), size)]
+
+
+def resolve_steps(steps: Steps, positions: int) -> int:
+    """The cap on passes: None is one per position, a fraction is of the number of positions."""
+    if steps is None:
+        return positions
+    if isinstance(steps, str):
+        try:
+            steps = int(steps) if steps.isdigit() else Fraction(steps)
+        except (ValueError, ZeroDivisionError):
+            raise InputError(
+                f"steps is {steps!r}: give a whole number or a fraction of the length such as 1/4"
+            ) from None
+    if isinstance(steps, Fraction):
+        if not 0 < steps <= 1:
+            raise InputError(f"steps is {steps}: as a fraction it must be above 0 and at most 1")
+        return ceil(steps * positions)
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise InputError(f"steps is {steps!r}: give a whole number ≥ 1 or a fraction such as '1/4'")
+    return steps
+
+
+def split_budget(steps: int, blocks: list[list[int]]) -> list[int]:
+    """The cap in proportion to the blocks' open positions, at least one pass each."""
+    if steps < len(blocks):
+        raise InputError(
+            f"steps is {steps} but there are {len(blocks)} blocks and each needs a pass:"
+            f" give at least {len(blocks)} steps or a larger block_length"
+        )
+    total = sum(map(len, blocks))
+    shares = [Fraction(len(block) * steps, total) for block in blocks]
+    budgets = [max(1, int(share)) for share in shares]
+    # rounding: passes left over go to the most short-changed block, a surplus comes off the fattest
+    while sum(budgets) != steps:
+        debt = [share - budget for share, budget in zip(shares, budgets, strict=True)]
+        if sum(budgets) < steps:
+            budgets[debt.index(max(debt))] += 1
+        else:
+            fat = min((d, i) for i, d in enumerate(debt) if budgets[i] > 1)[1]
+            budgets[fat] -= 1
+    return budgets
+
+
+def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> Decoded:
+    """The row's answer, trimmed at the first end token; an infilled text is returned whole."""
+    response = row.response()
+    shown = response if row.infill else _before_end(response, model.special.ends)
+    text_ids = row.ids[: row.length].tolist() if row.infill else shown
+    return Decoded(
+        row=row.number,
+        text=decode(model, text_ids),
+        ids=shown,
+        steps=row.used,
+        reason=reason,
+        stop_reason=f"{reason.value}{detail}",
+        progress=row.progress,
+        all_ids=response,
+        shadow_positions=row.shadowed,
+    )
+
+
+def _before_end(ids: list[int], ends: tuple[int, ...]) -> list[int]:
+    cut = next((i for i, token in enumerate(ids) if token in ends), len(ids))
+    return ids[:cut]

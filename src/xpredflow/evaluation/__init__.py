@@ -1,0 +1,1 @@
+"""Accuracy and passes of a decoder on a task."""

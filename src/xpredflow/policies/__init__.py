@@ -1,0 +1,1 @@
+"""Step-size policies of the flow."""

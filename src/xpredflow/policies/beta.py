@@ -1,0 +1,163 @@
+"""The learned step-size policy: a Beta density over a log-scale fraction (Eq. 15 to 19)."""
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from xpredflow.engine.randomness import numpy_generator
+from xpredflow.engine.signals import features
+from xpredflow.errors import InputError
+from xpredflow.files import save_tensors, write_atomically
+from xpredflow.types import Action, Moment, Signals
+
+LOG2_A_MIN = -8.0  # a ∈ [1/256, 1]
+
+
+@dataclass(frozen=True)
+class BetaConfig:
+    """Shape of the policy network and the range of its concentration κ."""
+
+    hidden: int = 64
+    kappa_min: float = 2.0
+    kappa_max: float = 100.0
+
+
+class BetaNetwork(nn.Module):
+    """s → (μ, κ): two SiLU layers and two heads (Eq. 17)."""
+
+    def __init__(self, config: BetaConfig | None = None) -> None:
+        super().__init__()
+        self.config = config = config or BetaConfig()
+        self.trunk = nn.Sequential(
+            nn.Linear(8, config.hidden),
+            nn.SiLU(),
+            nn.Linear(config.hidden, config.hidden),
+            nn.SiLU(),
+        )
+        self.mean = nn.Linear(config.hidden, 1)
+        self.concentration = nn.Linear(config.hidden, 1)
+
+    def forward(self, s: Float[Tensor, "*S 8"]) -> tuple[Float[Tensor, "*S"], Float[Tensor, "*S"]]:
+        h = self.trunk(s)
+        mu = 0.05 + 0.9 * self.mean(h).squeeze(-1).sigmoid()
+        low, high = self.config.kappa_min, self.config.kappa_max
+        kappa = low + (high - low) * self.concentration(h).squeeze(-1).sigmoid()
+        return mu, kappa
+
+
+def to_fraction(y: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
+    """a = 2^u, u = log2 a_min + y (log2 a_max − log2 a_min) (Eq. 19)."""
+    return torch.exp2(LOG2_A_MIN * (1 - y))
+
+
+def expected_fraction(mu: Float[Tensor, "*S"], kappa: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
+    """E[a] = a_min · ₁F₁(μκ; κ; ln 256), not 2^E[u]: the series of the moment generating function.
+
+    Its terms are positive and fall faster than 5.55ⁿ/n!, so 48 of them reach fp64's last digit.
+    """
+    z = -LOG2_A_MIN * math.log(2)
+    alpha, total = (mu * kappa).double(), kappa.double()
+    term = torch.ones_like(alpha)
+    series = term.clone()
+    for n in range(48):
+        term = term * (alpha + n) / (total + n) * (z / (n + 1))
+        series = series + term
+    return (2.0**LOG2_A_MIN * series).to(mu.dtype)
+
+
+def log_density(
+    y: Float[Tensor, "*S"], mu: Float[Tensor, "*S"], kappa: Float[Tensor, "*S"]
+) -> Float[Tensor, "*S"]:
+    """log Beta(y; μκ, (1−μ)κ) (Eq. 18)."""
+    return torch.distributions.Beta(mu * kappa, (1 - mu) * kappa, validate_args=False).log_prob(y)
+
+
+@dataclass(frozen=True)
+class LearnedPolicy:
+    """`learned:tiny` or `learned:FILE`: the expected action, or one sampled at `temperature`.
+
+    The temperature divides κ.
+    """
+
+    name: ClassVar[str] = "learned"
+    network: BetaNetwork
+    temperature: float | None = None
+    trained_with: dict[str, Any] = field(default_factory=dict)  # among it the flow's rules
+
+    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment) -> Action:
+        s = features(signals, progress, moment.rho)
+        with torch.no_grad():
+            mu, kappa = self.network.to(s.device)(s)  # loaded on the CPU, used where the model is
+        if self.temperature is None:
+            return Action(expected_fraction(mu, kappa), features=s)
+        kappa = kappa / self.temperature
+        y = sample(mu, kappa, moment)
+        return Action(to_fraction(y), s, y, log_density(y, mu, kappa))
+
+
+def sample(
+    mu: Float[Tensor, "B N"], kappa: Float[Tensor, "B N"], moment: Moment
+) -> Float[Tensor, "B N"]:
+    """y ~ Beta, row by row from the row's own generator, kept off the ends of [0, 1]."""
+    alpha, beta = (mu * kappa).double().cpu().numpy(), ((1 - mu) * kappa).double().cpu().numpy()
+    rows = [numpy_generator(moment, i).beta(alpha[i], beta[i]) for i in range(len(alpha))]
+    y = torch.stack([torch.from_numpy(row) for row in rows]).to(mu)
+    return y.clamp(1e-6, 1 - 1e-6)
+
+
+def save_policy(network: BetaNetwork, path: Path, training: dict[str, Any]) -> None:
+    """FILE.safetensors with the weights, FILE.json with the shape and how it was trained."""
+    path = path.with_suffix(".safetensors")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = {"config": asdict(network.config), "training": training}
+    save_tensors(network.state_dict(), path)
+    write_atomically(path.with_suffix(".json"), json.dumps(about, indent=2) + "\n")
+
+
+def embedded_policies() -> dict[str, Path]:
+    """The learned policies that come with the package, by name."""
+    found = (Path(str(files("xpredflow"))) / "assets" / "policies").glob("*.safetensors")
+    return {file.stem: file for file in sorted(found, key=lambda file: file.stem)}
+
+
+def policy_files(source: str | Path) -> tuple[Path, Path]:
+    """The weights and the description of an embedded policy or of a saved one.
+
+    The name wins over a file of that name: write ./tiny for the file.
+    """
+    path = embedded_policies().get(str(source)) or Path(source)
+    pair = path.with_suffix(".safetensors"), path.with_suffix(".json")
+    for file in pair:
+        if not file.is_file():
+            names = ", ".join(embedded_policies())
+            raise InputError(
+                f"policy file {str(file)!r} does not exist: a learned policy is the pair"
+                " NAME.safetensors and NAME.json; give the path of either, or the name of one"
+                f" that comes with the package ({names})"
+            )
+    return pair
+
+
+def load_policy(source: str | Path, temperature: float | None = None) -> LearnedPolicy:
+    """What `save_policy` wrote, or an embedded one; both files must fit each other."""
+    weights, about = policy_files(source)
+    try:
+        description = json.loads(about.read_text())
+        network = BetaNetwork(BetaConfig(**description["config"]))
+        network.load_state_dict(load_file(weights))
+    except (json.JSONDecodeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        raise InputError(
+            f"policy {str(weights)!r} cannot be read ({error}): train it anew or restore the pair"
+            " of files from where it was saved"
+        ) from error
+    trained_with = description.get("training", {}).get("config", {})
+    return LearnedPolicy(network.eval(), temperature, trained_with)

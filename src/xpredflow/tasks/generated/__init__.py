@@ -1,0 +1,1 @@
+"""Tasks that are generated without end: minicode and minimath."""

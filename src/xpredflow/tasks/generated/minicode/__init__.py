@@ -1,0 +1,1 @@
+"""minicode: a request for a Python function, graded by running hidden tests."""

@@ -1,0 +1,54 @@
+"""minicode: a request for a Python function, graded by running hidden tests."""
+
+from random import Random
+
+from xpredflow.errors import InputError
+from xpredflow.tasks.generated.minicode import draw as drawing
+from xpredflow.tasks.generated.minicode.answers import MANNERS, write
+from xpredflow.tasks.generated.minicode.hidden_tests import hidden_tests
+from xpredflow.tasks.generated.minicode.pipeline import Pipeline, parse
+from xpredflow.tasks.generated.splits import (
+    RESPONSE_LENGTH,
+    Drawer,
+    Problem,
+    Runner,
+    Verdict,
+    generated_size,
+)
+
+
+class MiniCode:
+    """Filter, change and reduce lists of numbers or words."""
+
+    name = "minicode"
+    response_length = RESPONSE_LENGTH
+    runs_programs = True
+
+    def __init__(self) -> None:
+        self._draw = Drawer(self.name, drawing.draw, accept=Pipeline.is_sound)
+
+    def problem(self, split: str, index: int) -> Problem:
+        """The problem at an index: train is endless, validation and test have 500 each."""
+        pipeline, level, rng = self._draw(split, index)
+        manner = rng.choice([*MANNERS])
+        prompt = drawing.request(pipeline, manner, rng)
+        meta = {"entry_point": pipeline.name, "tests": hidden_tests(pipeline), "manner": manner}
+        return Problem(pipeline.id, prompt, level, meta)
+
+    def answer(self, problem: Problem, rng: Random) -> str:
+        """One of the right answers in the manner asked for, names drawn uniformly."""
+        return write(parse(problem.id), problem.meta["manner"], rng)
+
+    def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict:
+        """The verdict of `run` (a sandbox) on the program and the problem's hidden tests."""
+        if run is None:
+            raise InputError("minicode runs programs: pass run=, a sandbox's runner")
+        return run(text, problem.meta)
+
+    def size(self, split: str) -> int:
+        """How many problems a split has."""
+        return generated_size(split)
+
+    def count_problems(self) -> int:
+        """A lower bound of the number of distinct problems."""
+        return drawing.count_problems()

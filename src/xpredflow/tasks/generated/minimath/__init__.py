@@ -1,0 +1,1 @@
+"""minimath: a short word problem, worked step by step."""

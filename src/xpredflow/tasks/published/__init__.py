@@ -1,0 +1,1 @@
+"""Published benchmarks, from a file or the hub."""

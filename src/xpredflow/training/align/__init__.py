@@ -1,0 +1,1 @@
+"""Alignment: the model learns to keep its own clean tokens."""

@@ -1,0 +1,1 @@
+"""The step-size policy, trained with GRPO."""

@@ -1,0 +1,1 @@
+"""What looks at the Steps of a decode: traces and the terminal view."""
