@@ -20,10 +20,10 @@ class EndsEarly(ToyModel):
         super().__init__()
         self.end = end
 
-    def logits(self, inputs, positions, wanted, cache=None, slots=None):
-        logits = super().logits(inputs, positions, wanted)
+    def logits(self, inputs, positions, columns, cache=None, slots=None):
+        logits = super().logits(inputs, positions, columns)
         logits[..., [EOS, EOT]] = -20.0
-        at = positions.gather(1, wanted)
+        at = positions.gather(1, columns)
         logits[..., EOS] += (at >= self.end) * 60.0
         return logits
 
@@ -35,8 +35,8 @@ class Breaks(ToyModel):
         super().__init__()
         self.value, self.from_pass = value, from_pass
 
-    def logits(self, inputs, positions, wanted, cache=None, slots=None):
-        logits = super().logits(inputs, positions, wanted)
+    def logits(self, inputs, positions, columns, cache=None, slots=None):
+        logits = super().logits(inputs, positions, columns)
         if self.passes >= self.from_pass:
             victim = (positions >= 0).sum(-1) == 3 + 8
             logits[victim, 2, 5] = self.value
@@ -205,9 +205,9 @@ def test_state_is_fp32_whatever_the_model() -> None:
     model = ToyModel()
     model.embedding = model.embedding.bfloat16()
 
-    def logits(inputs, positions, wanted, cache=None, slots=None):
+    def logits(inputs, positions, columns, cache=None, slots=None):
         assert inputs.dtype == torch.bfloat16
-        return ToyModel.logits(model, inputs.float(), positions, wanted).bfloat16()
+        return ToyModel.logits(model, inputs.float(), positions, columns).bfloat16()
 
     model.logits = logits
     for step in stream(model, prompts(2), gen_length=6, policy="constant:1/256"):

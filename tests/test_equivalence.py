@@ -10,7 +10,7 @@ from xpredflow import Flow, Rules, generate
 from xpredflow.decoders.discrete import predict
 from xpredflow.engine.signals import read
 from xpredflow.policies.heuristic import Constant, Jump
-from xpredflow.types import Moment, SpecialTokens
+from xpredflow.types import SpecialTokens, StepInfo
 
 THRESHOLD_AS_FLOW = Rules(reedit_margin=None, commit="before", final="state")
 STAY = Constant(0.0)
@@ -102,9 +102,9 @@ def test_drawn_tokens_follow_the_tempered_distribution() -> None:
     """Gumbel noise at temperature T draws from softmax(z/T), as LLaDA's sampler does."""
     logits = torch.tensor([0.0, 1.0, 2.0, -1.0, -torch.inf]).expand(1, 4000, 5)
     seen = read(logits, SpecialTokens(mask=4, eos=3))
-    moment = Moment(torch.tensor([0]), torch.tensor([1]), rows=(0,), seed=3)
+    info = StepInfo(torch.tensor([0]), torch.tensor([1]), rows=(0,), seed=3)
     for temperature in (0.5, 1.0, 2.0):
-        drawn = predict(seen, temperature, moment)
+        drawn = predict(seen, temperature, info)
         share = torch.bincount(drawn.tokens.flatten(), minlength=5) / 4000
         torch.testing.assert_close(
             share, (logits[0, 0] / temperature).softmax(-1), atol=0.025, rtol=0

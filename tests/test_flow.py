@@ -11,7 +11,7 @@ from xpredflow import Flow, Rules, generate
 from xpredflow.engine.signals import jointly_sure, mixture, read
 from xpredflow.flow import nearest_tokens
 from xpredflow.policies.heuristic import Confidence, Constant, Jump
-from xpredflow.types import Canvas, Moment, Space, SpecialTokens
+from xpredflow.types import Canvas, Space, SpecialTokens, StepInfo
 
 SPACE = Space(
     torch.randn(VOCABULARY, WIDTH, generator=torch.Generator().manual_seed(1)),
@@ -20,8 +20,8 @@ SPACE = Space(
 BARE = Rules(reedit_margin=None, commit="off")
 
 
-def moment(step: int = 0, budget: int = 10) -> Moment:
-    return Moment(torch.tensor([step]), torch.tensor([budget]), rows=(0,))
+def info(step: int = 0, budget: int = 10) -> StepInfo:
+    return StepInfo(torch.tensor([step]), torch.tensor([budget]), rows=(0,))
 
 
 def canvas(progress: list[float], tokens: list[int]) -> Canvas:
@@ -65,7 +65,7 @@ def test_state_is_the_blend_while_the_prediction_stays() -> None:
     tokens, flow = [3, 7, 9], Flow(Constant(0.3), BARE)
     now = canvas([0.0, 0.0, 0.0], tokens)
     for step in range(8):  # up to t = 0.94: beyond 0.95 the clamp slows the state down
-        now, _ = flow.step(now, predictions(tokens, [0.9, 0.5, 0.2]), moment(step), SPACE)
+        now, _ = flow.step(now, predictions(tokens, [0.9, 0.5, 0.2]), info(step), SPACE)
         t = now.progress.unsqueeze(-1)
         expected = t * SPACE.embed(torch.tensor([tokens])) + (1 - t) * SPACE.mask
         torch.testing.assert_close(now.state, expected, atol=1e-5, rtol=1e-5)
@@ -74,7 +74,7 @@ def test_state_is_the_blend_while_the_prediction_stays() -> None:
 
 def test_the_clamp_bounds_the_velocity_near_the_end() -> None:
     now = canvas([0.98], [3])
-    after, _ = Flow(Constant(0.5), BARE).step(now, predictions([5], [0.9]), moment(), SPACE)
+    after, _ = Flow(Constant(0.5), BARE).step(now, predictions([5], [0.9]), info(), SPACE)
     gain = 0.5 * 0.02 / 0.05
     target = SPACE.embed(torch.tensor([[5]]))
     torch.testing.assert_close(after.state, now.state + gain * (target - now.state))
@@ -84,7 +84,7 @@ def test_the_clamp_bounds_the_velocity_near_the_end() -> None:
 def test_reediting_resets_state_and_progress_to_the_confidence() -> None:
     now = canvas([0.9, 0.5, 1.0], [3, 4, 5])
     flow = Flow(Constant(0.25), replace(BARE, reedit_margin=0.1))
-    after, event = flow.step(now, predictions([8, 4, 6], [0.6, 0.45, 0.85]), moment(), SPACE)
+    after, event = flow.step(now, predictions([8, 4, 6], [0.6, 0.45, 0.85]), info(), SPACE)
     assert event.reedited.tolist() == [[True, False, True]]
     assert after.progress[0].tolist() == pytest.approx([0.6, 0.625, 0.85])
     expected = 0.6 * SPACE.table[8] + 0.4 * SPACE.mask
@@ -96,9 +96,9 @@ def test_reediting_resets_state_and_progress_to_the_confidence() -> None:
 def test_reediting_may_judge_the_progress_after_the_update() -> None:
     now, seen = canvas([0.5], [3]), predictions([3], [0.6])
     rules = replace(BARE, reedit_margin=0.1)
-    before, _ = Flow(Constant(0.9), rules).step(now, seen, moment(), SPACE)
+    before, _ = Flow(Constant(0.9), rules).step(now, seen, info(), SPACE)
     after, _ = Flow(Constant(0.9), replace(rules, reedit_when="after")).step(
-        now, seen, moment(), SPACE
+        now, seen, info(), SPACE
     )
     assert before.progress.item() == pytest.approx(0.95)
     assert after.progress.item() == pytest.approx(0.6)
@@ -108,7 +108,7 @@ def test_reediting_may_judge_the_progress_after_the_update() -> None:
 def test_commitment_takes_the_surest_unsettled_position(when, expected) -> None:
     now = canvas([0.2, 0.2, 0.995], [3, 4, 5])
     flow = Flow(Jump(0.9), replace(BARE, commit=when))
-    after, event = flow.step(now, predictions([6, 7, 8], [0.95, 0.6, 0.99]), moment(), SPACE)
+    after, event = flow.step(now, predictions([6, 7, 8], [0.95, 0.6, 0.99]), info(), SPACE)
     committed = event.committed[0].nonzero().flatten().tolist()
     assert committed == ([] if expected is None else [expected])
     assert after.progress[0, 0] == 1.0  # the jump itself
@@ -129,24 +129,22 @@ def test_the_flow_commits_what_is_jointly_sure_among_the_unsettled() -> None:
     now = canvas([0.2, 0.2, 0.995], [3, 4, 5])
     seen = predictions([6, 7, 8], [0.95, 0.6, 0.99])
     still = Flow(Constant(0.0), replace(BARE, commit="before", commit_bound=0.0))
-    assert still.step(now, seen, moment(), SPACE)[1].committed[0].tolist() == [True, False, False]
+    assert still.step(now, seen, info(), SPACE)[1].committed[0].tolist() == [True, False, False]
     more = replace(still, rules=replace(still.rules, commit_bound=10.0))
-    after, event = more.step(now, seen, moment(), SPACE)
+    after, event = more.step(now, seen, info(), SPACE)
     assert event.committed[0].tolist() == [True, True, False]
     assert after.progress[0].tolist() == pytest.approx([1.0, 1.0, 0.995])
 
 
 def test_confidence_policy_never_takes_progress_back() -> None:
     now = canvas([0.2, 0.7, 1.0], [3, 4, 5])
-    after, _ = Flow(Confidence(), BARE).step(
-        now, predictions([3, 4, 5], [0.6] * 3), moment(), SPACE
-    )
+    after, _ = Flow(Confidence(), BARE).step(now, predictions([3, 4, 5], [0.6] * 3), info(), SPACE)
     assert after.progress[0].tolist() == pytest.approx([0.6, 0.7, 1.0])
 
 
 def test_frozen_positions_do_not_move() -> None:
     now = canvas([0.0, 0.0], [3, 4]).update(frozen=torch.tensor([[False, True]]))
-    after, event = Flow(Jump(0.1)).step(now, predictions([6, 7], [0.5, 0.99]), moment(), SPACE)
+    after, event = Flow(Jump(0.1)).step(now, predictions([6, 7], [0.5, 0.99]), info(), SPACE)
     torch.testing.assert_close(after.state[:, 1], now.state[:, 1])
     assert after.progress.tolist() == [[1.0, 0.0]]
     assert event.committed.tolist() == [[True, False]]
@@ -190,13 +188,11 @@ def test_trust_in_the_token_held_takes_a_settled_one_back() -> None:
     """The prediction is sure, but of another token than the one that the state has reached."""
     now = canvas([1.0, 1.0], [3, 4])
     seen = predictions([8, 4], [0.95, 0.95])
-    kept, _ = Flow(Constant(0.25), replace(BARE, reedit_margin=0.1)).step(
-        now, seen, moment(), SPACE
-    )
+    kept, _ = Flow(Constant(0.25), replace(BARE, reedit_margin=0.1)).step(now, seen, info(), SPACE)
     assert kept.progress.tolist() == [[1.0, 1.0]]
     torch.testing.assert_close(kept.state, now.state)
     rules = replace(BARE, reedit_margin=0.1, trust="held")
-    after, event = Flow(Constant(0.25), rules).step(now, seen, moment(), SPACE)
+    after, event = Flow(Constant(0.25), rules).step(now, seen, info(), SPACE)
     assert event.reedited.tolist() == [[True, False]]
     assert after.progress[0].tolist() == pytest.approx([0.95, 1.0])
     expected = 0.95 * SPACE.table[8] + 0.05 * SPACE.mask
@@ -214,7 +210,7 @@ def test_confirmed_rows_stop_one_pass_after_they_arrived() -> None:
 def test_a_row_is_not_confirmed_by_a_pass_that_takes_something_back() -> None:
     flow = Flow(Constant(0.25), replace(BARE, reedit_margin=0.1, confirm=True))
     now = canvas([1.0], [3])
-    doubted, _ = flow.step(now, predictions([3], [0.5]), moment(), SPACE)
+    doubted, _ = flow.step(now, predictions([3], [0.5]), info(), SPACE)
     assert not flow.stop(doubted).any()
-    sure, _ = flow.step(now, predictions([3], [0.95]), moment(), SPACE)
+    sure, _ = flow.step(now, predictions([3], [0.95]), info(), SPACE)
     assert flow.stop(sure).all()

@@ -24,7 +24,7 @@ from xpredflow.policies.beta import (
     save_policy,
     to_fraction,
 )
-from xpredflow.types import Moment, Signals, SpecialTokens
+from xpredflow.types import Signals, SpecialTokens, StepInfo
 
 
 def test_expected_action_agrees_with_scipy_everywhere() -> None:
@@ -65,9 +65,11 @@ def _signals(seed: int, rows: int = 2) -> Signals:
     return read(3 * torch.randn(rows, 6, 23, generator=draw), SpecialTokens(22, 21))
 
 
-def _moment(rows: tuple[int, ...], step: int = 3, seed: int = 0) -> Moment:
+def _moment(rows: tuple[int, ...], step: int = 3, seed: int = 0) -> StepInfo:
     b = len(rows)
-    return Moment(torch.full((b,), step), torch.full((b,), 9), rows=rows, seed=seed, block=(0,) * b)
+    return StepInfo(
+        torch.full((b,), step), torch.full((b,), 9), rows=rows, seed=seed, block=(0,) * b
+    )
 
 
 @given(st.integers(0, 2**31), st.floats(0, 1))

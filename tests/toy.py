@@ -40,12 +40,12 @@ class ToyModel:
         self,
         inputs: Float[Tensor, "B L E"],
         positions: Int[Tensor, "B L"],
-        wanted: Int[Tensor, "B N"],
+        columns: Int[Tensor, "B N"],
         cache: Cache | None = None,
         slots: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B N V"]:
         self.passes += 1
-        self.positions_read += wanted.numel()
+        self.positions_read += columns.numel()
         real = (positions >= 0).unsqueeze(-1)
         at = torch.where(positions < -1, shadow(positions), positions)
         place = self.places[at.clamp(min=0)]
@@ -56,7 +56,7 @@ class ToyModel:
                 (positions < -1).unsqueeze(-1), self.beside(seen, positions, at), context
             )
         hidden = torch.tanh(inputs @ self.own + context + place / 2)
-        index = wanted.unsqueeze(-1).expand(-1, -1, WIDTH)
+        index = columns.unsqueeze(-1).expand(-1, -1, WIDTH)
         return hidden.gather(1, index) @ self.head
 
     def beside(self, seen: Tensor, positions: Tensor, at: Tensor) -> Tensor:

@@ -10,11 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xpredflow.decoders import make_decoder, make_policy
+    from xpredflow.decoders import make_decoder
     from xpredflow.engine.loop import generate, stream
     from xpredflow.errors import InputError, Interrupted
     from xpredflow.flow import Flow, Rules
     from xpredflow.models import load, save
+    from xpredflow.policies.make import make_policy
     from xpredflow.types import Decoded, Step, StopReason
 
 __version__ = "0.1.0"
@@ -28,12 +29,12 @@ _HOMES = {
     "Rules": "flow",
     "Step": "types",
     "StopReason": "types",
-    "generate": "engine",
+    "generate": "engine.loop",
     "load": "models",
     "make_decoder": "decoders",
-    "make_policy": "decoders",
+    "make_policy": "policies.make",
     "save": "models",
-    "stream": "engine",
+    "stream": "engine.loop",
 }
 
 __all__ = [

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from xpredflow.engine.signals import jointly_sure, mixture
-from xpredflow.types import Canvas, Event, Moment, Policy, Signals, Space
+from xpredflow.types import Canvas, Event, Policy, Signals, Space, StepInfo
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Flow:
     rules: Rules = Rules()
 
     def step(
-        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+        self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
         """One step of the flow from the predictions at every position."""
         rules, m, live = self.rules, space.mask, ~canvas.frozen
         x, t, c = canvas.state, canvas.progress, signals.confidence
 
         x_pred = mixture(signals, space.table, rules.top_k)  # Eq. 4
-        action = self.policy(signals, t, moment)
+        action = self.policy(signals, t, info)
         dt = action.fraction * (1 - t)  # Eq. 7: Δt = a(1 − t)
         v = (x_pred - x) / (1 - t).clamp(min=rules.clamp).unsqueeze(-1)  # Eq. 5
         x_next = x + v * dt.unsqueeze(-1)  # Eq. 6

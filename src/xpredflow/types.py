@@ -35,7 +35,7 @@ class Cache(Protocol):
 
 @runtime_checkable
 class Model(Protocol):
-    """A model as the engine sees it: embeddings in, logits at wanted positions out.
+    """A model as the engine sees it: embeddings in, logits at some columns out.
 
     `block_size` is the native block of a block-causal model (blocks anchored at absolute position
     0), or None for a fully bidirectional one. `tokenizer` is a Hugging Face fast tokenizer or None.
@@ -56,11 +56,11 @@ class Model(Protocol):
         self,
         inputs: Float[Tensor, "B L E"],
         positions: Int[Tensor, "B L"],
-        wanted: Int[Tensor, "B N"],
+        columns: Int[Tensor, "B N"],
         cache: Cache | None = None,
         slots: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B N V"]:
-        """Unshifted logits at the columns `wanted` of `inputs`.
+        """Unshifted logits at the `columns` of `inputs`.
 
         `positions` are absolute positions in the row; -1 marks padding, which nothing attends to.
         `shadow` positions are queries beside the row: what stands at their own position is hidden
@@ -159,7 +159,7 @@ class Signals:
 
 
 @dataclass(frozen=True)
-class Moment:
+class StepInfo:
     """Where each row stands: pass `step` of `budget` in its block, and what seeds its draws."""
 
     step: Int[Tensor, " B"]
@@ -238,7 +238,7 @@ class Policy(Protocol):
     """Chooses the fraction of the remaining distance that each position travels in this step."""
 
     def __call__(
-        self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment
+        self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo
     ) -> Action: ...
 
 
@@ -250,7 +250,7 @@ class Decoder(Protocol):
     """
 
     def step(
-        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+        self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
         """The canvas after this pass, and what happened."""
         ...

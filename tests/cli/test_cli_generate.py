@@ -167,8 +167,8 @@ def test_empty_and_binary_files_are_refused(run, tmp_path: Path):
 def test_a_failed_row_is_reported_after_the_others(run, model, monkeypatch):
     real = model.logits
 
-    def poisoned(inputs, positions, wanted, cache=None, slots=None):
-        logits = real(inputs, positions, wanted, cache, slots)
+    def poisoned(inputs, positions, columns, cache=None, slots=None):
+        logits = real(inputs, positions, columns, cache, slots)
         logits[0] = torch.nan
         return logits
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from xpredflow.policies.beta import BetaNetwork, save_policy
-from xpredflow.training.policy import plots as policy_plots
 from xpredflow.training.common.answers import Answer
+from xpredflow.training.policy import plots as policy_plots
 
 QUICK = [
     *("-t", "minimath", "-n", "2", "-o", "steps=4", "-o", "prompts=2", "-o", "group=2"),

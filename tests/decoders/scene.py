@@ -7,7 +7,7 @@ from toy import ToyModel, prompts
 
 from xpredflow import generate
 from xpredflow.engine.signals import read
-from xpredflow.types import Canvas, Decoder, Moment, Signals, Space, SpecialTokens
+from xpredflow.types import Canvas, Decoder, Signals, Space, SpecialTokens, StepInfo
 
 VOCABULARY, MASK = 8, 7
 SPACE = Space(
@@ -44,8 +44,8 @@ def canvas_of(*tokens: int | None, **memory: list[float] | float) -> Canvas:
     )
 
 
-def at(step: int, budget: int = 100) -> Moment:
-    return Moment(torch.tensor([step]), torch.tensor([budget]), rows=(0,))
+def at(step: int, budget: int = 100) -> StepInfo:
+    return StepInfo(torch.tensor([step]), torch.tensor([budget]), rows=(0,))
 
 
 def committed(canvas: Canvas) -> list[int]:

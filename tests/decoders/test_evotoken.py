@@ -44,8 +44,8 @@ def test_while_no_state_matters_it_is_mask_prediction() -> None:
     class Blind(ToyModel):
         """Predicts by position alone, so that soft and hard inputs are the same to it."""
 
-        def logits(self, inputs, positions, wanted, cache=None, slots=None):
-            return super().logits(torch.zeros_like(inputs), positions, wanted)
+        def logits(self, inputs, positions, columns, cache=None, slots=None):
+            return super().logits(torch.zeros_like(inputs), positions, columns)
 
     shared = {"gen_length": 12, "steps": "1/2", "trace": True}
     evolved = generate(Blind(), prompts(3), decoder="evotoken", **shared)

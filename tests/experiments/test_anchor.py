@@ -26,9 +26,9 @@ class Nearest:
         self.embedding = torch.eye(VOCABULARY)
         self.seen: list[tuple[Tensor, Tensor, Tensor]] = []
 
-    def logits(self, inputs: Tensor, positions: Tensor, wanted: Tensor, cache=None, slots=None):
-        self.seen.append((inputs.clone(), positions, wanted))
-        index = wanted.unsqueeze(-1).expand(-1, -1, VOCABULARY)
+    def logits(self, inputs: Tensor, positions: Tensor, columns: Tensor, cache=None, slots=None):
+        self.seen.append((inputs.clone(), positions, columns))
+        index = columns.unsqueeze(-1).expand(-1, -1, VOCABULARY)
         return SHARPNESS * inputs.gather(1, index)
 
     def new_cache(self, slots: int, length: int) -> None:
@@ -64,13 +64,13 @@ def test_half_of_the_response_is_displaced_and_nothing_else() -> None:
     recovery(model, [answer])
     clean = model.embedding[answer.prompt_ids + answer.response_ids]
     assert len(model.seen) == len(ENDPOINTS)
-    for inputs, _, wanted in model.seen:
+    for inputs, _, columns in model.seen:
         displaced = (inputs[1:] != clean).any(-1)
-        assert (displaced.nonzero()[:, 1].reshape(4, -1) == wanted[1:]).all()
-        assert wanted.shape == (len(ALPHAS), 4)
-        assert wanted.min() >= 3
+        assert (displaced.nonzero()[:, 1].reshape(4, -1) == columns[1:]).all()
+        assert columns.shape == (len(ALPHAS), 4)
+        assert columns.min() >= 3
         assert torch.equal(inputs[0], clean)
-    end = [inputs[4, wanted[4]] - 0.2 * clean[wanted[4]] for inputs, _, wanted in model.seen]
+    end = [inputs[4, columns[4]] - 0.2 * clean[columns[4]] for inputs, _, columns in model.seen]
     torch.testing.assert_close(end[1].norm(dim=-1), torch.full((4,), 0.8))  # ‖g‖ = ‖m‖ = 1
 
 

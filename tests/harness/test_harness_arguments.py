@@ -6,7 +6,7 @@ import pytest
 
 from xpredflow.errors import InputError
 from xpredflow.harness.arguments import Arguments
-from xpredflow.harness.requests import read_wish
+from xpredflow.harness.requests import read_request
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_wishes_that_cannot_be_met_are_refused(
     kwargs: dict[str, Any], decoder: str, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        read_wish(kwargs, decoder, {})
+        read_request(kwargs, decoder, {})
 
 
 def test_wishes_in_the_engines_words() -> None:
     quiet = {"do_sample": False, "temperature": 0.7, "top_k": 5, "num_beams": 1, "until": "\n"}
-    wish = read_wish({**quiet, "max_tokens": 7}, "flow", {})
-    assert wish.options == (("gen_length", 7),)
-    assert wish.until == ("\n",)
-    loud = read_wish({"do_sample": True, "until": None}, "mask", {})
+    request_ = read_request({**quiet, "max_tokens": 7}, "flow", {})
+    assert request_.options == (("gen_length", 7),)
+    assert request_.until == ("\n",)
+    loud = read_request({"do_sample": True, "until": None}, "mask", {})
     assert loud.options == (("temperature", 1.0),)
-    assert read_wish({"do_sample": True}, "mask", {"temperature": 0.2}).options == ()
+    assert read_request({"do_sample": True}, "mask", {"temperature": 0.2}).options == ()

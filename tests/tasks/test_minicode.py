@@ -1,4 +1,4 @@
-"""minicode: every answer is right, in every manner, and the hidden tests tell apart."""
+"""minicode: every answer is right, in every style, and the hidden tests tell apart."""
 
 import json
 from collections import Counter
@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from xpredflow.errors import InputError
-from xpredflow.tasks.generated.minicode.answers import MANNERS, write
+from xpredflow.tasks.generated.minicode.answers import STYLES, write
 from xpredflow.tasks.generated.minicode.hidden_tests import CONSTANTS
 from xpredflow.tasks.generated.minicode.operations import FAMILIES
 from xpredflow.tasks.generated.minicode.pipeline import SAMPLES, parse
@@ -38,13 +38,13 @@ def test_answers_pass_their_own_hidden_tests():
         assert verdict.passed, (problem.prompt, text, verdict.reason)
 
 
-@pytest.mark.parametrize("manner", MANNERS)
+@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_every_manner_answers_every_problem(manner, split):
+def test_every_manner_answers_every_problem(style, split):
     rng = Random(1)
     for index in range(300):
         problem = TASK.problem(split, index)
-        program = write(parse(problem.id), manner, rng)
+        program = write(parse(problem.id), style, rng)
         verdict = trusted_run(program, problem.meta)
         assert verdict.passed, (problem.prompt, program, verdict.reason)
 
@@ -53,10 +53,10 @@ def test_requests_name_their_manner_and_draw_all_of_them():
     drawn = Counter()
     for index in range(600):
         problem = TASK.problem("train", index)
-        manner = problem.meta["manner"]
-        drawn[manner] += 1
-        assert f" with {manner}. " in problem.prompt
-    assert all(150 < drawn[manner] < 250 for manner in MANNERS)
+        style = problem.meta["style"]
+        drawn[style] += 1
+        assert f" with {style}. " in problem.prompt
+    assert all(150 < drawn[style] < 250 for style in STYLES)
 
 
 def test_names_are_free():

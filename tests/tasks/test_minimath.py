@@ -8,7 +8,7 @@ import pytest
 
 from xpredflow.tasks.generated.minimath.story import LARGEST_SUM, SMALLEST, parse
 from xpredflow.tasks.generated.minimath.task import MiniMath
-from xpredflow.tasks.generated.minimath.working import MANNERS, work
+from xpredflow.tasks.generated.minimath.working import STYLES, work
 from xpredflow.tasks.generated.splits import Problem
 
 TASK = MiniMath()
@@ -46,11 +46,11 @@ def test_prompts_tell_the_whole_story():
         assert digits == expected
 
 
-@pytest.mark.parametrize("manner", MANNERS)
-def test_one_problem_has_many_answers_of_the_same_form(manner):
+@pytest.mark.parametrize("style", STYLES)
+def test_one_problem_has_many_answers_of_the_same_form(style):
     for index in range(100):
         story = parse(TASK.problem("train", index).id)
-        answers = {work(story, manner, Random(seed)) for seed in range(100)}
+        answers = {work(story, style, Random(seed)) for seed in range(100)}
         assert len(answers) >= 3
         assert len({len(re.findall(r"\d|[a-zA-Z]+|[^\w\s]", answer)) for answer in answers}) == 1
 
@@ -59,9 +59,9 @@ def test_problems_name_their_manner_and_draw_all_of_them():
     drawn = Counter()
     for index in range(600):
         problem = TASK.problem("train", index)
-        drawn[problem.meta["manner"]] += 1
-        assert problem.prompt.endswith(f" Use {problem.meta['manner']}.")
-    assert all(100 < drawn[manner] < 200 for manner in MANNERS)
+        drawn[problem.meta["style"]] += 1
+        assert problem.prompt.endswith(f" Use {problem.meta['style']}.")
+    assert all(100 < drawn[style] < 200 for style in STYLES)
 
 
 @pytest.mark.parametrize(

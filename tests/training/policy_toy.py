@@ -79,12 +79,12 @@ class ChainModel:
     tokenizer = Words()
     embedding = torch.eye(10)
 
-    def logits(self, inputs, positions, wanted, cache=None, slots=None) -> torch.Tensor:
-        rows = torch.arange(len(wanted)).unsqueeze(-1)
-        place = positions[rows, wanted]
-        z = torch.zeros(*wanted.shape, 10)
-        z[..., :8] = 8 * inputs[rows, wanted - 1][..., :8].roll(1, -1)
-        z.scatter_add_(-1, (5 * place % 8).unsqueeze(-1), torch.full((*wanted.shape, 1), 2.5))
+    def logits(self, inputs, positions, columns, cache=None, slots=None) -> torch.Tensor:
+        rows = torch.arange(len(columns)).unsqueeze(-1)
+        place = positions[rows, columns]
+        z = torch.zeros(*columns.shape, 10)
+        z[..., :8] = 8 * inputs[rows, columns - 1][..., :8].roll(1, -1)
+        z.scatter_add_(-1, (5 * place % 8).unsqueeze(-1), torch.full((*columns.shape, 1), 2.5))
         return z
 
     def new_cache(self, slots: int, length: int) -> None:

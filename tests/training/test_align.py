@@ -18,7 +18,7 @@ from xpredflow.training.common.plots import plot_alignment
 TABLES = {"llada": "model.transformer.wte.weight", "llada2": "model.word_embeddings.weight"}
 
 
-EXTENDED = {"walk": 0.5, "keep_reference": 0.3, "clean_entropy": 0.1}
+EXTENDED = {"on_policy": 0.5, "keep_reference": 0.3, "clean_entropy": 0.1}
 
 
 @pytest.mark.parametrize("more", [{}, {"lora_rank": 2}, EXTENDED])
@@ -129,13 +129,13 @@ def test_states_of_a_walk_are_counted_apart(
     family: str, start_of: Callable[..., Start], tmp_path: Path
 ) -> None:
     plain = next(iter(Alignment(start_of(family), SMALL, tmp_path / "plain")))
-    run = Alignment(start_of(family), replace(SMALL, walk=0.5), tmp_path / "walked")
-    walked = next(iter(run))
-    assert plain.mse_walked is None
-    assert walked.mse_walked is not None
-    assert walked.mse_masked != plain.mse_masked  # of fewer rows
-    # nothing is trained yet: in the rows without a walk both saw the same
-    assert walked.ce_masked == pytest.approx(walked.reference_ce_masked)
+    run = Alignment(start_of(family), replace(SMALL, on_policy=0.5), tmp_path / "on_policy")
+    on_policy = next(iter(run))
+    assert plain.mse_on_policy is None
+    assert on_policy.mse_on_policy is not None
+    assert on_policy.mse_masked != plain.mse_masked  # of fewer rows
+    # nothing is trained yet: in the rows without a on_policy both saw the same
+    assert on_policy.ce_masked == pytest.approx(on_policy.reference_ce_masked)
 
 
 def test_the_reference_is_looked_at_as_often_as_wished(
@@ -213,7 +213,7 @@ def test_a_run_goes_on_with_the_same_answers_only(
         ({"lr": 0.0}, "lr is 0.0: give a number above 0"),
         ({"lora_targets": "q_proj"}, "but lora_rank is 0"),
         ({"dtype": "int8"}, "unknown dtype 'int8'"),
-        ({"walk": 1.0}, "walk is 1.0: give a share of the rows, from 0 to below 1"),
+        ({"on_policy": 1.0}, "on_policy is 1.0: give a share of the rows, from 0 to below 1"),
         ({"keep_reference": -1.0}, "keep_reference is -1.0: give a number ≥ 0"),
         ({"keep_reference": 0.1, "reference_every": 4}, "reference_every is 4, but keep_reference"),
     ],

@@ -84,7 +84,7 @@ def test_the_command_aligns_and_the_result_decodes(place: Path) -> None:
 
 def test_two_processes_align_like_one(place: Path) -> None:
     more = ["-o", "checkpointing=on", "-o", "accumulate=2"]
-    more += ["-o", "walk=0.4", "-o", "keep_reference=0.1"]
+    more += ["-o", "on_policy=0.4", "-o", "keep_reference=0.1"]
     assert run(arguments(place, "one", "llada", *more)).exit_code == 0
     done = together(arguments(place, "two", "llada", *more))
     assert done.returncode == 0, done.stderr

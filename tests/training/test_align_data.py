@@ -17,7 +17,7 @@ from xpredflow.training.common.answer_batches import (
     length,
     text_batch,
 )
-from xpredflow.training.common.masking import corrupt, uncorrupted
+from xpredflow.training.common.masking import all_clean, draw_masks
 from xpredflow.types import SpecialTokens
 
 SPECIAL = SpecialTokens(mask=MASK, eos=EOS)
@@ -55,7 +55,7 @@ def test_held_out_answers_are_not_trained_on() -> None:
 def test_a_bidirectional_model_reads_nothing_behind_a_response() -> None:
     short, long = own_answer(0, 8), own_answer(1, 20)
     batch = text_batch([short, long], SPECIAL, None)
-    noise = corrupt(batch, None, EOS, torch.Generator().manual_seed(0))
+    noise = draw_masks(batch, None, EOS, torch.Generator().manual_seed(0))
     for i, answer in enumerate((short, long)):
         end = length(answer)
         assert noise.ids[i, :end].tolist() == answer.prompt_ids + answer.response_ids
@@ -71,7 +71,7 @@ def test_a_block_that_was_cut_off_ends_in_masks_as_in_decoding() -> None:
     cut = replace(own_answer(0), prompt_ids=[1] * 6, response_ids=[7] * 7)  # no EOS
     ended = replace(own_answer(1), prompt_ids=[1] * 6, response_ids=[7] * 4 + [EOS] * 6)
     batch = text_batch([cut] * 40 + [ended] * 40, SPECIAL, 8)
-    noise = corrupt(batch, 8, EOS, torch.Generator().manual_seed(0))
+    noise = draw_masks(batch, 8, EOS, torch.Generator().manual_seed(0))
     blocks = set()
     for i in range(80):
         places = noise.candidates[i].nonzero().flatten().tolist()
@@ -87,7 +87,7 @@ def test_a_block_that_was_cut_off_ends_in_masks_as_in_decoding() -> None:
 
 def test_a_clean_text_is_read_in_whole_blocks() -> None:
     batch = text_batch([own_answer(0, 8), own_answer(1, 20)], SPECIAL, 8)
-    clean = uncorrupted(batch, 8)
+    clean = all_clean(batch, 8)
     assert not clean.masked.any()
     assert torch.equal(clean.candidates, batch.response)
     for i, answer in enumerate((own_answer(0, 8), own_answer(1, 20))):

@@ -10,9 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from xpredflow.models import MaskedDiffusionModel, build
 from xpredflow.training.align.objective import XPrediction
-from xpredflow.training.align.readout import Tables, Top, Wishes, read_out
+from xpredflow.training.align.readout import ExtraTerms, Tables, Top, read_out
 from xpredflow.training.common.answer_batches import text_batch
-from xpredflow.training.common.masking import corrupt
+from xpredflow.training.common.masking import draw_masks
 
 POSITIONS, VOCABULARY, WIDTH, MASK = 11, 37, 6, 5
 
@@ -52,7 +52,7 @@ def test_cross_entropy_can_be_added_at_chosen_positions() -> None:
     error, entropy, _ = definition(hidden, head, table, target)
     total = error.sum() + (weight * entropy).sum()
     wanted = torch.autograd.grad(total, (hidden, head))
-    read = read_out(hidden, target, Tables(head, table, MASK), 4, Wishes(weight))
+    read = read_out(hidden, target, Tables(head, table, MASK), 4, ExtraTerms(weight))
     torch.testing.assert_close(read.total, total)
     torch.testing.assert_close(torch.autograd.grad(read.total, (hidden, head)), wanted)
 
@@ -71,7 +71,7 @@ def test_predictions_can_be_kept_at_chosen_positions(known: int) -> None:
     lost = (cells[0] * (cells[0] / cells[1]).log()).sum(-1)
     total = error.sum() + (weight * lost).sum()
     wanted = torch.autograd.grad(total, (hidden, head))
-    read = read_out(hidden, target, tables, 4, Wishes(keep_weight=weight, keep=before))
+    read = read_out(hidden, target, tables, 4, ExtraTerms(keep_weight=weight, keep=before))
     torch.testing.assert_close(read.total, total, rtol=1e-5, atol=1e-5)
     found = torch.autograd.grad(read.total, (hidden, head))
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
@@ -82,7 +82,7 @@ def test_a_prediction_that_is_kept_has_no_gradient() -> None:
     tables = Tables(head, table, MASK)
     same = read_out(hidden.detach(), target, tables, top=3).top
     weight = torch.ones(POSITIONS, dtype=torch.float64)
-    kept = read_out(hidden, target, tables, 4, Wishes(keep_weight=weight, keep=same))
+    kept = read_out(hidden, target, tables, 4, ExtraTerms(keep_weight=weight, keep=same))
     plain = read_out(hidden, target, tables)
     torch.testing.assert_close(kept.total, plain.total)
     found = torch.autograd.grad(kept.total, (hidden, head))
@@ -183,7 +183,7 @@ def model(request) -> MaskedDiffusionModel:
 def test_the_objective_reads_all_response_positions(model: MaskedDiffusionModel) -> None:
     special, size = model.special, model.block_size
     draw = torch.Generator().manual_seed(0)
-    noisy = corrupt(text_batch(own_answers(6), special, size), size, special.eos, draw)
+    noisy = draw_masks(text_batch(own_answers(6), special, size), size, special.eos, draw)
     total, masked = 0.0, []
     for i in range(6):
         row = noisy.rows(slice(i, i + 1))
@@ -205,7 +205,7 @@ def test_the_objective_reads_all_response_positions(model: MaskedDiffusionModel)
 def test_checkpointing_changes_no_gradient(model: MaskedDiffusionModel) -> None:
     special, size = model.special, model.block_size
     draw = torch.Generator().manual_seed(0)
-    noisy = corrupt(text_batch(own_answers(3), special, size), size, special.eos, draw)
+    noisy = draw_masks(text_batch(own_answers(3), special, size), size, special.eos, draw)
     parameters = [p for p in model.parameters() if p.requires_grad]
     plain = torch.autograd.grad(XPrediction(model)(noisy).total, parameters)
     model.checkpointing = True

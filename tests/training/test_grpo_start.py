@@ -15,7 +15,7 @@ from xpredflow.training.policy.imitation import begin, check_init, to_latent
 from xpredflow.training.policy.log import action_by_confidence, why_no_signal
 from xpredflow.training.policy.plots import fractions
 from xpredflow.training.policy.run import PolicyTraining
-from xpredflow.training.policy.synthetic import imagine, moment_at
+from xpredflow.training.policy.synthetic import info_at, synthetic_signals
 
 
 def test_a_heuristic_is_imitated() -> None:
@@ -37,13 +37,13 @@ def test_a_fraction_of_zero_is_the_smallest_action() -> None:
 
 
 def test_imagined_views_leave_half_of_the_rest_to_the_next() -> None:
-    signals = imagine(torch.tensor([[0.6, 0.1]]))
+    signals = synthetic_signals(torch.tensor([[0.6, 0.1]]))
     torch.testing.assert_close(
         signals.top_probs, torch.tensor([[[0.6, 0.2, 0.1, 0.05], [0.1, 0.1, 0.1, 0.1]]])
     )
     assert signals.entropy4[0, 1].item() == pytest.approx(1.0)
-    assert moment_at(torch.tensor([0.0, 0.5, 1.0])).rho.tolist() == pytest.approx([0, 0.5, 1])
-    assert Jump(0.5)(signals, torch.zeros(1, 2), moment_at(torch.zeros(1))).fraction.tolist() == [
+    assert info_at(torch.tensor([0.0, 0.5, 1.0])).rho.tolist() == pytest.approx([0, 0.5, 1])
+    assert Jump(0.5)(signals, torch.zeros(1, 2), info_at(torch.zeros(1))).fraction.tolist() == [
         [1.0, 0.0]
     ]
 

@@ -23,8 +23,8 @@ from toy import prompts
 from xpredflow import InputError, generate
 from xpredflow.policies.beta import load_policy
 from xpredflow.tasks import Verdict
-from xpredflow.training.policy import rollouts
 from xpredflow.training.common.runs import Run, read_log
+from xpredflow.training.policy import rollouts
 from xpredflow.training.policy.config import PolicyConfig
 from xpredflow.training.policy.plots import plot_policy, plot_training
 from xpredflow.training.policy.rollouts import Setup
@@ -87,19 +87,19 @@ def test_the_best_on_validation_is_kept(whole) -> None:
     assert best == max(found, key=lambda one: one["score"])
 
 
-@pytest.mark.parametrize("moment", ["rollout", "log", "state"])
-def test_a_killed_run_ends_like_one_that_was_not(whole, tmp_path, monkeypatch, moment) -> None:
+@pytest.mark.parametrize("info", ["rollout", "log", "state"])
+def test_a_killed_run_ends_like_one_that_was_not(whole, tmp_path, monkeypatch, info) -> None:
     """Killed in the third update: while decoding, after its log line, and after its policy."""
     owner, name, when = {
         "rollout": (rollouts.Recorder, "add", 80),
         "log": (Run, "log", 4),
         "state": (Run, "save_state", 4),
-    }[moment]
+    }[info]
     original, calls = getattr(owner, name), []
 
     def dies(self, *arguments, **named):
         calls.append(1)
-        if len(calls) == when and moment == "log":
+        if len(calls) == when and info == "log":
             original(self, *arguments, **named)
         if len(calls) >= when:
             raise Killed

@@ -12,7 +12,7 @@ from xpredflow import InputError, generate, load
 from xpredflow.cli import app
 from xpredflow.models.experts import Router, Routing
 from xpredflow.training.common.cross_entropy import masked_cross_entropy
-from xpredflow.training.common.masking import corrupt
+from xpredflow.training.common.masking import draw_masks
 from xpredflow.training.common.plots import plot_losses
 from xpredflow.training.pretrain.balance import Balance
 from xpredflow.training.pretrain.batches import chunk
@@ -153,7 +153,7 @@ def test_balance_lifts_idle_experts() -> None:
 
 def test_the_objective_is_equation_one(training: Pretraining) -> None:
     model, batch = training.model, chunk(training.mixture, 0, 4, 0.0)[0]
-    noise = corrupt(batch, None, model.special.eos, torch.Generator().manual_seed(1))
+    noise = draw_masks(batch, None, model.special.eos, torch.Generator().manual_seed(1))
     loss, right = masked_cross_entropy(model, noise)
     total, hits = 0.0, 0
     for i in range(4):

@@ -12,7 +12,7 @@ from xpredflow.processes import Share
 from xpredflow.tasks import TASKS, Problem, Runner, Verdict
 from xpredflow.training.common.answers import Answer, read_answers
 from xpredflow.training.prompt_sources import RowPrompts, TaskPrompts, prompt_source
-from xpredflow.training.self_generate import AnswerFile, Wanted, self_generate
+from xpredflow.training.self_generate import AnswerFile, AnswerSpec, self_generate
 
 
 class Parity:
@@ -45,11 +45,11 @@ def model(tmp_path_factory):
 
 
 SOURCE = TaskPrompts((Parity(),))  # type: ignore[arg-type]
-WANTED = Wanted("toy", "parity", count=12, options={"temperature": 1.0, "max_batch": 3})
+WANTED = AnswerSpec("toy", "parity", count=12, options={"temperature": 1.0, "max_batch": 3})
 
 
-def answer_all(model, path: Path, wanted: Wanted, worlds: int = 1) -> list[Answer]:
-    files = [AnswerFile(path, wanted, Share(rank, worlds)) for rank in range(worlds)]
+def answer_all(model, path: Path, spec: AnswerSpec, worlds: int = 1) -> list[Answer]:
+    files = [AnswerFile(path, spec, Share(rank, worlds)) for rank in range(worlds)]
     files[0].begin()
     for rank, file in enumerate(files):
         self_generate(model, SOURCE, file, Share(rank, worlds))
@@ -73,8 +73,8 @@ def test_answers_are_what_the_engine_decodes(model, tmp_path: Path) -> None:
 
 def test_only_solved_answers_are_kept(model, tmp_path: Path) -> None:
     every = answer_all(model, tmp_path / "all.jsonl", WANTED)
-    wanted = Wanted(**{**vars(WANTED), "keep": "solved"})
-    assert answer_all(model, tmp_path / "solved.jsonl", wanted) == [a for a in every if a.solved]
+    spec = AnswerSpec(**{**vars(WANTED), "keep": "solved"})
+    assert answer_all(model, tmp_path / "solved.jsonl", spec) == [a for a in every if a.solved]
 
 
 def test_a_killed_run_goes_on_without_repeating(model, tmp_path: Path) -> None:
@@ -101,14 +101,14 @@ def test_a_killed_run_goes_on_without_repeating(model, tmp_path: Path) -> None:
 def test_processes_share_the_work_and_a_larger_count_adds_to_the_file(model, tmp_path) -> None:
     whole = answer_all(model, tmp_path / "whole.jsonl", WANTED)
     out = tmp_path / "shared.jsonl"
-    few = Wanted(**{**vars(WANTED), "count": 5})
+    few = AnswerSpec(**{**vars(WANTED), "count": 5})
     assert answer_all(model, out, few, worlds=2) == whole[:5]
     assert answer_all(model, out, WANTED, worlds=3) == whole
 
 
 def test_a_file_of_another_kind_is_not_added_to(model, tmp_path: Path) -> None:
     answer_all(model, tmp_path / "a.jsonl", WANTED)
-    other = Wanted(**{**vars(WANTED), "decoder": "threshold", "options": {}})
+    other = AnswerSpec(**{**vars(WANTED), "decoder": "threshold", "options": {}})
     with pytest.raises(InputError, match=r"was begun with 'mask'|was begun with \{"):
         AnswerFile(tmp_path / "a.jsonl", other, Share())
 
@@ -168,8 +168,8 @@ def test_what_is_rejected_is_answered_again_at_full_budget(model, tmp_path: Path
     first = answer_all(model, tmp_path / "first.jsonl", hasty)
     wrong = [answer.number for answer in first if not answer.solved]
     assert 0 < len(wrong) < len(first)
-    wanted = replace(hasty, retry=True)
-    both = answer_all(model, tmp_path / "both.jsonl", wanted)
+    spec = replace(hasty, retry=True)
+    both = answer_all(model, tmp_path / "both.jsonl", spec)
     assert [a.number for a in both if a.again] == wrong
     assert [a for a in both if not a.again] == [a for a in first if a.solved]
     full = generate(
@@ -177,23 +177,25 @@ def test_what_is_rejected_is_answered_again_at_full_budget(model, tmp_path: Path
     )
     assert [a.response_ids for a in both if a.again] == [d.all_ids for d in full]
     assert {a.steps for a in both if a.again} == {6}
-    kept = answer_all(model, tmp_path / "kept.jsonl", replace(wanted, keep="solved"))
+    kept = answer_all(model, tmp_path / "kept.jsonl", replace(spec, keep="solved"))
     assert kept == [a for a in both if a.solved]
 
 
 def test_a_second_try_is_not_made_twice(model, tmp_path: Path) -> None:
-    out, wanted = tmp_path / "answers.jsonl", replace(WANTED, retry=True)
-    file = AnswerFile(out, wanted, Share())
+    out, spec = tmp_path / "answers.jsonl", replace(WANTED, retry=True)
+    file = AnswerFile(out, spec, Share())
     file.begin()
     self_generate(model, SOURCE, file, Share())
     lines = file.part.read_text()
-    resumed = AnswerFile(out, wanted, Share())
+    resumed = AnswerFile(out, spec, Share())
     self_generate(model, SOURCE, resumed, Share())
     assert resumed.part.read_text() == lines
 
 
 def test_only_what_is_judged_can_be_answered_again(model, tmp_path: Path) -> None:
     rows = RowPrompts("rows", [{"prompt": "say"}])
-    file = AnswerFile(tmp_path / "rows.jsonl", Wanted("toy", "rows", count=1, retry=True), Share())
+    file = AnswerFile(
+        tmp_path / "rows.jsonl", AnswerSpec("toy", "rows", count=1, retry=True), Share()
+    )
     with pytest.raises(InputError, match="retry is on, but nothing judges answers to 'rows'"):
         self_generate(model, rows, file, Share())

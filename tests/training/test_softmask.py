@@ -14,7 +14,7 @@ from xpredflow import generate, load
 from xpredflow.cli import app
 from xpredflow.training.common.answer_batches import text_batch
 from xpredflow.training.common.cross_entropy import masked_inputs
-from xpredflow.training.common.masking import corrupt
+from xpredflow.training.common.masking import draw_masks
 from xpredflow.training.common.runs import Run
 from xpredflow.training.softmask import Omega, SoftMaskConfig, SoftMaskTraining, soft_inputs
 
@@ -37,7 +37,7 @@ def noisy_and_model(checkpoint: Path):
     model = load(checkpoint)
     batch = text_batch(own_answers(4), model.special, model.block_size)
     draw = torch.Generator().manual_seed(0)
-    return corrupt(batch, model.block_size, model.special.eos, draw, (0.2, 0.8)), model
+    return draw_masks(batch, model.block_size, model.special.eos, draw, (0.2, 0.8)), model
 
 
 def test_masks_are_blended_by_their_entropy_and_nothing_else_is_touched(checkpoint: Path) -> None:
@@ -49,7 +49,7 @@ def test_masks_are_blended_by_their_entropy_and_nothing_else_is_touched(checkpoi
     omega.omega_b.data.fill_(-1e3)  # σ(…) = 1: the hint alone
     soft = soft_inputs(model, noisy, omega, 1)
     assert torch.equal(soft[~noisy.masked], hard[~noisy.masked])
-    logits = model.logits(hard, noisy.positions, noisy.wanted)
+    logits = model.logits(hard, noisy.positions, noisy.columns)
     logits[..., model.special.mask] = -torch.inf
     best = model.embedding[logits.argmax(-1)]
     masked = noisy.masked[:, noisy.first :]

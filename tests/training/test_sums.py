@@ -7,7 +7,7 @@ from random import Random
 import torch
 
 from xpredflow.tasks.generated.minimath.story import LARGEST_SUM, SMALLEST
-from xpredflow.training.common.masking import corrupt
+from xpredflow.training.common.masking import draw_masks
 from xpredflow.training.pretrain.run import PretrainConfig, Pretraining
 from xpredflow.training.pretrain.sums import Sums
 
@@ -33,7 +33,7 @@ def test_what_is_given_in_an_exercise_is_never_masked(tmp_path: Path) -> None:
     training = Pretraining(small, tmp_path)
     tokenizer, eos = training.mixture.tokenizer, training.model.special.eos
     for batch in training._batches():
-        noise = corrupt(batch, None, eos, torch.Generator().manual_seed(0), cut_share=0.5)
+        noise = draw_masks(batch, None, eos, torch.Generator().manual_seed(0), cut_share=0.5)
         for ids, masked, response in zip(batch.ids, noise.masked, batch.response, strict=True):
             assert not (masked & ~response).any()
             given = tokenizer.decode(ids[~response].tolist())

@@ -53,8 +53,8 @@ def align(
     Then once more, on the states that the flow visits:
       xpredflow self-generate --data minicode,minimath -m runs/aligned/model --keep solved \\
           -d flow -o policy=power:8 -o commit_above=0.95 -o steps=1/4 --retry --out flow.jsonl
-      xpredflow align runs/walked -m runs/aligned/model --answers flow.jsonl -n 400 \\
-          -o lr=2e-4 -o clean_entropy=0.1 -o walk=0.4
+      xpredflow align runs/on_policy -m runs/aligned/model --answers flow.jsonl -n 400 \\
+          -o lr=2e-4 -o clean_entropy=0.1 -o on_policy=0.4
     """
     source = given({"source": model, "device": device})
     values = merged(given({"steps": steps}), option, example="lr=5e-4")

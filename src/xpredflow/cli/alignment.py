@@ -97,8 +97,8 @@ def _line(now: Progress, steps: int) -> str:
 
     line = f"step {now.step}/{steps}, mse masked {shown(now.mse_masked)}"
     line += f", unmasked {shown(now.mse_unmasked)}"
-    if now.mse_walked is not None:
-        line += f", walked {shown(now.mse_walked)}"
+    if now.mse_on_policy is not None:
+        line += f", on_policy {shown(now.mse_on_policy)}"
     line += f", ce masked {shown(now.ce_masked)}"
     return line + f" (reference {shown(now.reference_ce_masked)})"
 

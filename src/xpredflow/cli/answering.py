@@ -15,17 +15,17 @@ from xpredflow.processes import Share, join_processes, leave_processes
 from xpredflow.sandbox import Sandbox
 from xpredflow.training.common.answers import Answer
 from xpredflow.training.prompt_sources import prompt_source
-from xpredflow.training.self_generate import AnswerFile, Wanted, self_generate
+from xpredflow.training.self_generate import AnswerFile, AnswerSpec, self_generate
 
 
-def run(source: dict[str, Any], wishes: dict[str, Any], out: Path, unsafe: bool) -> None:
+def run(source: dict[str, Any], request: dict[str, Any], out: Path, unsafe: bool) -> None:
     """Every prompt answered, by this process and its peers; rank 0 writes the file."""
     source = {"source": embedded.PRETRAINED, **source}
-    wanted = Wanted(model=str(source["source"]), **wishes)
-    prompts = prompt_source(wanted.data)
-    wanted = wanted.within(len(prompts))
+    spec = AnswerSpec(model=str(source["source"]), **request)
+    prompts = prompt_source(spec.data)
+    spec = spec.within(len(prompts))
     share = join_processes()
-    file = AnswerFile(out, wanted, share)
+    file = AnswerFile(out, spec, share)
     model = load_model(source)
     if share.rank == 0:
         file.begin()
@@ -40,20 +40,20 @@ def run(source: dict[str, Any], wishes: dict[str, Any], out: Path, unsafe: bool)
     if share.world > 1:
         dist.barrier()
     if share.rank == 0:
-        _report(file.finish(), wanted, out)
+        _report(file.finish(), spec, out)
     leave_processes()
 
 
 def _bar(file: AnswerFile, share: Share) -> Any:
     if not sys.stderr.isatty() or share.rank != 0:
         return nullcontext()
-    left = max(file.wanted.count - file.finished - len(file.done), 0)
+    left = max(file.spec.count - file.finished - len(file.done), 0)
     return CountBar("answers", left // share.world, lambda answer: bool(answer.solved))
 
 
-def _report(kept: list[Answer], wanted: Wanted, out: Path) -> None:
+def _report(kept: list[Answer], spec: AnswerSpec, out: Path) -> None:
     judged = [answer for answer in kept if answer.solved is not None]
-    line = f"{out}: {len(kept)} answers to {wanted.count} prompts"
-    if judged and wanted.keep == "all":
+    line = f"{out}: {len(kept)} answers to {spec.count} prompts"
+    if judged and spec.keep == "all":
         line += f", {sum(bool(a.solved) for a in judged)} of them right"
     typer.echo(line)

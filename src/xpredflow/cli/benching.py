@@ -18,7 +18,7 @@ from xpredflow.types import Model
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Request:
     """What the user asked for, whatever is made of it."""
 
     tasks: list[str]
@@ -45,14 +45,14 @@ class Wishes:
 
 
 @contextmanager
-def bench(wishes: Wishes, plan: Plan, decodes: bool = True) -> Iterator[Bench]:
+def bench(request: Request, plan: Plan, decodes: bool = True) -> Iterator[Bench]:
     """The plan with models, judges if it `decodes`, and progress; Ctrl-C says how to go on."""
 
     def load(source: str) -> Model:
-        return load_model({**wishes.source, "source": source})
+        return load_model({**request.source, "source": source})
 
     runs_programs = decodes and any(task.runs_programs for task in plan.tasks)
-    with Sandbox(unsafe=wishes.unsafe) if runs_programs else nullcontext() as box:
+    with Sandbox(unsafe=request.unsafe) if runs_programs else nullcontext() as box:
         judge = None if box is None else box.runner
         try:
             yield Bench(plan, load, judge, progress, lambda line: typer.echo(line, err=True))

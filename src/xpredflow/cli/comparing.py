@@ -60,10 +60,10 @@ def compare(
       xpredflow compare -d 'mask,mask:entropy,mask+temperature=0.5' --budgets 1/8,1/4,1/2
       xpredflow compare -d 'flow:power:8+tau={0.7,0.8,0.9}' -t minimath --json
     """
-    from xpredflow.cli.benching import Wishes
+    from xpredflow.cli.benching import Request
     from xpredflow.cli.comparison import run
 
-    wishes = Wishes(
+    request = Request(
         tasks=[name.strip() for name in tasks.split(",") if name.strip()],
         split=split,
         limit=limit,
@@ -76,4 +76,4 @@ def compare(
         template=template,
         unsafe=unsafe,
     )
-    run(decoders, budgets, model, wishes)
+    run(decoders, budgets, model, request)

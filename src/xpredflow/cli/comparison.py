@@ -4,7 +4,7 @@ import json
 
 import typer
 
-from xpredflow.cli.benching import Wishes, bench
+from xpredflow.cli.benching import Request, bench
 from xpredflow.experiments.compare import compared, comparison_notes, measure
 from xpredflow.experiments.report import record, write
 from xpredflow.experiments.specs import contenders, shares
@@ -12,18 +12,18 @@ from xpredflow.experiments.tables import COMPARISON, write_index
 from xpredflow.models import embedded
 
 
-def run(decoders: str, budgets: str, model: str | None, wishes: Wishes) -> None:
+def run(decoders: str, budgets: str, model: str | None, request: Request) -> None:
     """Everything that can be wrong is looked at before a model is loaded."""
     wanted = contenders(decoders, shares(budgets))
-    plan, source = wishes.plan(), model or embedded.DEFAULT
+    plan, source = request.plan(), model or embedded.DEFAULT
     plan.check([variant.trial for contender in wanted for variant in contender.variants])
-    with bench(wishes, plan) as stand:
+    with bench(request, plan) as stand:
         points = measure(stand, source, wanted)
         report = compared(points, source, comparison_notes(stand))
-    text = write(report, COMPARISON, wishes.out, wishes.command)
-    write_index(wishes.out)
-    if wishes.json:
-        typer.echo(json.dumps(record(report, COMPARISON, wishes.command)))
+    text = write(report, COMPARISON, request.out, request.command)
+    write_index(request.out)
+    if request.json:
+        typer.echo(json.dumps(record(report, COMPARISON, request.command)))
     else:
         typer.echo(text)
-    typer.echo(f"written to {wishes.out}", err=True)
+    typer.echo(f"written to {request.out}", err=True)

@@ -83,7 +83,7 @@ def reproduce(
       xpredflow reproduce main -t humaneval,mbpp --model GSAI-ML/LLaDA-8B-Instruct --device cuda \\
           --aligned DIR --policy FILE
     """
-    from xpredflow.cli.benching import Wishes
+    from xpredflow.cli.benching import Request
     from xpredflow.cli.reproduction import run
     from xpredflow.experiments.inputs import Inputs
 
@@ -95,7 +95,7 @@ def reproduce(
         align_run=align_run,
         answers=answers,
     )
-    wishes = Wishes(
+    request = Request(
         tasks=[name.strip() for name in tasks.split(",") if name.strip()],
         split=split,
         limit=limit,
@@ -108,4 +108,4 @@ def reproduce(
         template=template,
         unsafe=unsafe,
     )
-    run(tables, inputs, wishes)
+    run(tables, inputs, request)

@@ -65,9 +65,9 @@ def self_generate(
       torchrun --nproc_per_node 2 -m xpredflow self-generate --data minimath --out math.jsonl
     """
     source = given({"source": model, "dtype": dtype, "device": device})
-    wishes = given({"count": count, "first": first, "keep": keep, "decoder": decoder})
-    wishes |= {"retry": True} if retry else {}
+    request = given({"count": count, "first": first, "keep": keep, "decoder": decoder})
+    request |= {"retry": True} if retry else {}
     options = merged({}, option, example="gen_length=512")
     from xpredflow.cli.answering import run
 
-    run(source, {"data": data, **wishes, "options": options}, out, unsafe)
+    run(source, {"data": data, **request, "options": options}, out, unsafe)

@@ -17,7 +17,7 @@ from xpredflow.decoders.discrete import (
 from xpredflow.decoders.threshold import Threshold, sure_enough
 from xpredflow.engine.signals import summarised
 from xpredflow.errors import InputError
-from xpredflow.types import Canvas, Event, Moment, Signals, Space
+from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Hierarchy(Discrete):
         require_probability("low_threshold", self.low_threshold)
 
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         open_, rank = open_positions(canvas), prediction.rank
         leading = open_ & (rank == best_of_run(rank, open_)) & (rank > self.low_threshold)
@@ -67,10 +67,10 @@ class Credit(Threshold):
                 raise InputError(f"{name} is {getattr(self, name)}: give a number ≥ 0")
 
     def step(
-        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+        self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
         credit = canvas.memory.get("credit", torch.zeros_like(signals.logits)) * self.decay
         earned = signals.confidence**self.boost * open_positions(canvas)
         credit = credit.scatter_add(-1, signals.tokens.unsqueeze(-1), earned.unsqueeze(-1))
         credited = summarised(signals.logits + self.weight * credit.log1p(), signals.last)
-        return super().step(remember(canvas, credit=credit), credited, moment, space)
+        return super().step(remember(canvas, credit=credit), credited, info, space)

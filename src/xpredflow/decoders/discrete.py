@@ -10,7 +10,7 @@ from torch import Tensor
 
 from xpredflow.engine.randomness import numpy_generator, torch_generator
 from xpredflow.errors import InputError
-from xpredflow.types import Canvas, Event, Moment, Signals, Space
+from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
 class Prediction(NamedTuple):
@@ -39,21 +39,21 @@ class Discrete(ABC):
 
     @abstractmethod
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         """Which of the open positions to commit in this pass."""
 
-    def draft(self, canvas: Canvas, signals: Signals, moment: Moment) -> Draft:
+    def draft(self, canvas: Canvas, signals: Signals, info: StepInfo) -> Draft:
         """What `choose` names; in the last pass, everything that is still open."""
-        prediction = predict(signals, self.temperature, moment)
-        chosen = self.choose(canvas, prediction, signals, moment) | moment.is_last.unsqueeze(-1)
+        prediction = predict(signals, self.temperature, info)
+        chosen = self.choose(canvas, prediction, signals, info) | info.is_last.unsqueeze(-1)
         return Draft(prediction, open_positions(canvas) & chosen)
 
     def step(
-        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+        self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
         """Commit the draft."""
-        draft = self.draft(canvas, signals, moment)
+        draft = self.draft(canvas, signals, info)
         event = Event(signals, torch.zeros_like(draft.chosen), draft.chosen)
         return commit(canvas, draft, space), event
 
@@ -103,24 +103,24 @@ def recall(canvas: Canvas, name: str) -> Float[Tensor, "B N"]:
     return canvas.memory.get(name, torch.zeros_like(canvas.progress))
 
 
-def predict(signals: Signals, temperature: float, moment: Moment) -> Prediction:
+def predict(signals: Signals, temperature: float, info: StepInfo) -> Prediction:
     """Argmax, or at a temperature LLaDA's Gumbel draw in float64; ranked by its probability."""
     if temperature == 0:
         return Prediction(signals.tokens, signals.rank)
     device = signals.logits.device
     tokens = []
     for i, logits in enumerate(signals.logits.double()):
-        draw = torch_generator(moment, i, device)
+        draw = torch_generator(info, i, device)
         noise = torch.rand(logits.shape, generator=draw, dtype=torch.float64, device=device)
         tokens.append((logits - temperature * (-noise.log()).log()).argmax(-1))
     drawn = torch.stack(tokens)
     return Prediction(drawn, signals.rank_of(drawn))
 
 
-def uniform_draws(canvas: Canvas, moment: Moment) -> Float[Tensor, "B N"]:
+def uniform_draws(canvas: Canvas, info: StepInfo) -> Float[Tensor, "B N"]:
     """A number from [0, 1) for every position; independent of the row's neighbours and padding."""
     n = canvas.progress.shape[1]
-    draws = [numpy_generator(moment, i).random(n) for i in range(len(moment.rows))]
+    draws = [numpy_generator(info, i).random(n) for i in range(len(info.rows))]
     return torch.stack([torch.from_numpy(d) for d in draws]).to(canvas.progress)
 
 
@@ -135,10 +135,10 @@ def top_ranked(
     return open_ & (place < quota.unsqueeze(-1))
 
 
-def even_quota(frozen: Bool[Tensor, "B N"], moment: Moment) -> Int[Tensor, " B"]:
+def even_quota(frozen: Bool[Tensor, "B N"], info: StepInfo) -> Int[Tensor, " B"]:
     """How many positions this pass commits when the budget is spread evenly, remainder first."""
     total = (~frozen).sum(-1)
-    return total // moment.budget + (moment.step < total % moment.budget)
+    return total // info.budget + (info.step < total % info.budget)
 
 
 def require_probability(name: str, value: float) -> None:

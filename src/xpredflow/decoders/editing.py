@@ -16,7 +16,7 @@ from xpredflow.decoders.discrete import (
 )
 from xpredflow.decoders.threshold import Threshold
 from xpredflow.errors import InputError
-from xpredflow.types import Canvas, Event, Moment, Signals, Space
+from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Editing(Threshold):
             raise InputError(f"max_post_steps is {self.max_post_steps}: give a number ≥ 0")
 
     def step(
-        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+        self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
-        draft = self.draft(canvas, signals, moment)
+        draft = self.draft(canvas, signals, info)
         tokens, rank = draft.prediction
         edited = committed_positions(canvas) & (tokens != canvas.tokens)
         edited &= rank > self.edit_threshold
         after_filling = ~open_positions(canvas).any(-1)
-        spent = canvas.memory.get("post_steps", torch.zeros_like(moment.step))
+        spent = canvas.memory.get("post_steps", torch.zeros_like(info.step))
         canvas = write(commit(canvas, draft, space), edited, tokens, space)
         canvas = remember(
             canvas,

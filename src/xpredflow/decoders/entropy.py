@@ -10,7 +10,7 @@ from xpredflow.decoders.discrete import Discrete, Prediction, open_positions
 from xpredflow.decoders.threshold import sure_enough
 from xpredflow.engine.signals import jointly_sure
 from xpredflow.errors import InputError
-from xpredflow.types import Canvas, Moment, Signals
+from xpredflow.types import Canvas, Signals, StepInfo
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class EntropyThreshold(Discrete):
             raise InputError(f"threshold is {self.threshold}: give an entropy ≥ 0 in nats")
 
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         return sure_enough(-signals.entropy, open_positions(canvas), -self.threshold)
 
@@ -44,6 +44,6 @@ class EntropyBounded(Discrete):
             raise InputError(f"gamma is {self.gamma}: give an entropy ≥ 0 in nats")
 
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         return jointly_sure(signals.entropy, open_positions(canvas), self.gamma)

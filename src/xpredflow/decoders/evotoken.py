@@ -15,7 +15,7 @@ from xpredflow.decoders.discrete import (
 from xpredflow.decoders.mask import MaskPrediction
 from xpredflow.engine.signals import mixture
 from xpredflow.errors import InputError
-from xpredflow.types import Canvas, Event, Moment, Signals, Space
+from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class EvoToken(MaskPrediction):
             raise InputError(f"k is {self.k}: give the number of mixed tokens, at least 1")
 
     def step(
-        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+        self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
-        draft = self.draft(canvas, signals, moment)
+        draft = self.draft(canvas, signals, info)
         tokens, rank = draft.prediction
         held = recall(canvas, "confidence")
         surer = committed_positions(canvas) & (rank > held)

@@ -19,7 +19,7 @@ from xpredflow.decoders.discrete import (
 )
 from xpredflow.engine.signals import log_probs
 from xpredflow.errors import InputError
-from xpredflow.types import Canvas, Event, Moment, Signals, Space
+from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
 @dataclass(frozen=True)
@@ -40,23 +40,23 @@ class Klass(Discrete):
             raise InputError(f"history is {self.history}: give a number of passes ≥ 0")
 
     def step(
-        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+        self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
         now = log_probs(signals)
         moved = divergence(now, canvas.memory.get("log_probs", now))
         # a block's first pass has nothing to compare with
-        calm = (moved < self.kl_threshold) & (moment.step > 0).unsqueeze(-1)
+        calm = (moved < self.kl_threshold) & (info.step > 0).unsqueeze(-1)
         stable = torch.where(calm, recall(canvas, "stable") + 1, 0.0)
         canvas = remember(canvas, log_probs=now, stable=stable)
-        return super().step(canvas, signals, moment, space)
+        return super().step(canvas, signals, info, space)
 
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         open_ = open_positions(canvas)
         ready = open_ & (prediction.rank > self.threshold)
         ready &= recall(canvas, "stable") >= self.history
-        quota = even_quota(canvas.frozen, moment).clamp(min=1)
+        quota = even_quota(canvas.frozen, info).clamp(min=1)
         surest = top_ranked(prediction.rank, open_, quota)
         return torch.where(ready.any(-1, keepdim=True), ready, surest)
 

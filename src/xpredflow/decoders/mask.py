@@ -15,7 +15,7 @@ from xpredflow.decoders.discrete import (
     uniform_draws,
 )
 from xpredflow.errors import unknown_name
-from xpredflow.types import Canvas, Moment, Signals
+from xpredflow.types import Canvas, Signals, StepInfo
 
 Ranking = Literal["low_confidence", "random", "margin", "entropy"]
 
@@ -33,13 +33,13 @@ class MaskPrediction(Discrete):
             raise unknown_name("remasking", str(self.remasking), get_args(Ranking))
 
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
-        rank = self._rank(canvas, prediction, signals, moment)
-        return top_ranked(rank, open_positions(canvas), even_quota(canvas.frozen, moment))
+        rank = self._rank(canvas, prediction, signals, info)
+        return top_ranked(rank, open_positions(canvas), even_quota(canvas.frozen, info))
 
     def _rank(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Float[Tensor, "B N"]:
         match self.remasking:
             case "margin":
@@ -47,6 +47,6 @@ class MaskPrediction(Discrete):
             case "entropy":
                 return -signals.entropy
             case "random":
-                return uniform_draws(canvas, moment)
+                return uniform_draws(canvas, info)
             case _:
                 return prediction.rank

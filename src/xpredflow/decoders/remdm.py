@@ -16,7 +16,7 @@ from xpredflow.decoders.discrete import (
 )
 from xpredflow.decoders.revising import Revising
 from xpredflow.errors import InputError, unknown_name
-from xpredflow.types import Canvas, Moment, Signals
+from xpredflow.types import Canvas, Signals, StepInfo
 
 Strategy = Literal["cap", "rescale", "conf", "loop"]
 PUBLISHED_ETA = {"cap": 0.008, "rescale": 0.015, "loop": 0.02}
@@ -66,26 +66,26 @@ class ReMDM(Revising):
             raise InputError(f"alpha_on is {self.alpha_on}: give a share above 0 and below 1")
 
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
-        span = self.span(moment)
+        span = self.span(info)
         sigma = self.sigma(canvas, committed_positions(canvas), span)
         rate = (span.alpha_s - (1 - sigma) * span.alpha_t) / (1 - span.alpha_t)
-        return uniform_draws(canvas, moment) < rate
+        return uniform_draws(canvas, info) < rate
 
     def take_back(
-        self, canvas: Canvas, draft: Draft, signals: Signals, moment: Moment
+        self, canvas: Canvas, draft: Draft, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         placed = committed_positions(canvas) & ~draft.chosen
-        sigma = self.sigma(canvas, placed, self.span(moment))
+        sigma = self.sigma(canvas, placed, self.span(info))
         # an open position used its draw to be committed: one number serves both questions
-        return placed & (uniform_draws(canvas, moment) < sigma)
+        return placed & (uniform_draws(canvas, info) < sigma)
 
-    def notes(self, canvas: Canvas, draft: Draft, moment: Moment) -> dict[str, Tensor]:
+    def notes(self, canvas: Canvas, draft: Draft, info: StepInfo) -> dict[str, Tensor]:
         rank = draft.prediction.rank
         return {
             "commitment": torch.where(draft.chosen, rank, recall(canvas, "commitment")),
-            "over": moment.is_last,
+            "over": info.is_last,
         }
 
     def stop(self, canvas: Canvas) -> Bool[Tensor, " B"]:
@@ -93,10 +93,10 @@ class ReMDM(Revising):
         filled = super().stop(canvas)
         return filled if self.eta == 0 else filled & canvas.memory["over"]
 
-    def span(self, moment: Moment) -> Span:
+    def span(self, info: StepInfo) -> Span:
         """Time runs from 1 to 0 in equal steps over the budget."""
-        t = (1 - moment.step / moment.budget).unsqueeze(-1)
-        s = (1 - (moment.step + 1) / moment.budget).unsqueeze(-1)
+        t = (1 - info.step / info.budget).unsqueeze(-1)
+        s = (1 - (info.step + 1) / info.budget).unsqueeze(-1)
         return Span(t, self.alpha(t), self.alpha(s))
 
     def alpha(self, t: Float[Tensor, "B 1"]) -> Float[Tensor, "B 1"]:

@@ -11,7 +11,7 @@ from xpredflow.decoders.discrete import open_positions, remember, require_probab
 from xpredflow.decoders.threshold import Threshold
 from xpredflow.engine.signals import log_probs, weighted
 from xpredflow.errors import InputError
-from xpredflow.types import Canvas, Event, Moment, Signals, Space
+from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 LEAST_SHARE, MOST_SHARE = 0.2, 0.9
 
@@ -34,13 +34,13 @@ class ReMix(Threshold):
             raise InputError(f"k is {self.k}: give the number of mixed tokens, at least 1")
 
     def step(
-        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+        self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
-        canvas, event = super().step(canvas, signals, moment, space)
+        canvas, event = super().step(canvas, signals, info, space)
         now = log_probs(signals).exp()
         moved = divergence(now, canvas.memory.get("probs", now))
         # a block's first pass has no history that could be steady
-        steady = (moved <= self.js_threshold) & (moment.step > 0).unsqueeze(-1)
+        steady = (moved <= self.js_threshold) & (info.step > 0).unsqueeze(-1)
         share = (self.beta * steady).unsqueeze(-1)
         soft = (1 - share) * space.mask + share * self.mixed(now, space)
         retained = open_positions(canvas).unsqueeze(-1)

@@ -17,7 +17,7 @@ from xpredflow.decoders.discrete import (
 )
 from xpredflow.decoders.revising import Revising
 from xpredflow.errors import InputError
-from xpredflow.types import Canvas, Moment, Signals
+from xpredflow.types import Canvas, Signals, StepInfo
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,17 @@ class Saber(Revising):
             raise InputError(f"n is {self.n}: give a number of positions ≥ 1")
 
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         open_, past = open_positions(canvas), recall(canvas, "commitment")
         count = (past > 0).sum(-1, keepdim=True)
         bar = torch.where(count > 0, past.sum(-1, keepdim=True) / count.clamp(min=1), 1.0)
         above = open_ & (prediction.rank > bar)
-        surest = top_ranked(prediction.rank, open_, torch.full_like(moment.step, self.n))
+        surest = top_ranked(prediction.rank, open_, torch.full_like(info.step, self.n))
         return torch.where(above.sum(-1, keepdim=True) < self.n, surest, above)
 
     def take_back(
-        self, canvas: Canvas, draft: Draft, signals: Signals, moment: Moment
+        self, canvas: Canvas, draft: Draft, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         k = draft.chosen.sum(-1)
         quota = ((k + 7) // 8).clamp(min=self.n // 2)
@@ -55,7 +55,7 @@ class Saber(Revising):
         fallen = top_ranked(drop, committed_positions(canvas), quota)
         return fallen & open_positions(canvas).any(-1, keepdim=True)
 
-    def notes(self, canvas: Canvas, draft: Draft, moment: Moment) -> dict[str, Tensor]:
+    def notes(self, canvas: Canvas, draft: Draft, info: StepInfo) -> dict[str, Tensor]:
         rank = draft.prediction.rank
         past = recall(canvas, "commitment")
         return {"confidence": rank, "commitment": torch.where(draft.chosen, rank, past)}

@@ -11,7 +11,7 @@ from xpredflow.decoders.discrete import open_positions
 from xpredflow.decoders.mask import MaskPrediction
 from xpredflow.engine.signals import mixture
 from xpredflow.errors import InputError
-from xpredflow.types import Canvas, Event, Moment, Signals, Space
+from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class SoftMasking(MaskPrediction):
             raise InputError(f"omega_s is {self.omega_s}: give a share between 0 and 1")
 
     def step(
-        self, canvas: Canvas, signals: Signals, moment: Moment, space: Space
+        self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
-        canvas, event = super().step(canvas, signals, moment, space)
+        canvas, event = super().step(canvas, signals, info, space)
         share = self.softness(signals.entropy).unsqueeze(-1)
         hint = mixture(signals, space.table, self.k)
         soft = (1 - share) * space.mask + share * hint

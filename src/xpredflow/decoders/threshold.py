@@ -15,7 +15,7 @@ from xpredflow.decoders.discrete import (
     top_ranked,
 )
 from xpredflow.errors import InputError
-from xpredflow.types import Canvas, Moment, Signals
+from xpredflow.types import Canvas, Signals, StepInfo
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Threshold(Discrete):
         require_probability("threshold", self.threshold)
 
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         return sure_enough(prediction.rank, open_positions(canvas), self.threshold)
 
@@ -56,7 +56,7 @@ class Factor(Discrete):
             raise InputError(f"factor is {self.factor}: give a number > 0 (Fast-dLLM uses 1)")
 
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         open_ = open_positions(canvas)
         ranked = prediction.rank.masked_fill(~open_, -torch.inf).sort(-1, descending=True).values

@@ -17,7 +17,7 @@ from xpredflow.decoders.discrete import (
 )
 from xpredflow.decoders.revising import Revising
 from xpredflow.decoders.threshold import sure_enough
-from xpredflow.types import Canvas, Moment, Signals
+from xpredflow.types import Canvas, Signals, StepInfo
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Wino(Revising):
         require_probability("threshold_back", self.threshold_back)
 
     def choose(
-        self, canvas: Canvas, prediction: Prediction, signals: Signals, moment: Moment
+        self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         return sure_enough(prediction.rank, open_positions(canvas), self.threshold)
 
     def take_back(
-        self, canvas: Canvas, draft: Draft, signals: Signals, moment: Moment
+        self, canvas: Canvas, draft: Draft, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         if signals.shadow is None:
             raise ValueError("WINO needs the signals of its shadows: run it in the engine")
@@ -51,9 +51,9 @@ class Wino(Revising):
         chance = replace(signals.shadow, last=()).rank_of(canvas.tokens)
         doubted = committed_positions(canvas) & ~draft.chosen & (chance < self.threshold_back)
         # fewer than the pass before committed, and none beside a single commitment: it ends
-        before = canvas.memory.get("accepted", torch.zeros_like(moment.step))
+        before = canvas.memory.get("accepted", torch.zeros_like(info.step))
         worst = top_ranked(-chance, doubted, (before - 1).clamp(min=0))
         return worst & (draft.chosen.sum(-1, keepdim=True) > 1)
 
-    def notes(self, canvas: Canvas, draft: Draft, moment: Moment) -> dict[str, Tensor]:
+    def notes(self, canvas: Canvas, draft: Draft, info: StepInfo) -> dict[str, Tensor]:
         return {"accepted": draft.chosen.sum(-1)}

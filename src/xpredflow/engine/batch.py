@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from xpredflow.engine.rows import Row
-from xpredflow.types import Cache, Canvas, Model, Moment, Space, shadow
+from xpredflow.types import Cache, Canvas, Model, Space, StepInfo, shadow
 
 
 @dataclass(frozen=True)
@@ -15,13 +15,13 @@ class Window:
     """What the model reads for some rows of the batch: left-padded context and where to look.
 
     `open_at` are the (row, column) pairs that hold the canvas, `canvas_at` the same in the canvas.
-    With shadows M = 2N columns are wanted, the canvas and then its shadows; else M = N.
+    With shadows M = 2N columns are read, the canvas and then its shadows; else M = N.
     """
 
     members: Int[Tensor, " G"]
     context: Float[Tensor, "G L E"]
     positions: Int[Tensor, "G L"]
-    wanted: Int[Tensor, "G M"]
+    columns: Int[Tensor, "G M"]
     open_at: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
     canvas_at: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
     slots: Int[Tensor, " G"]
@@ -68,9 +68,9 @@ class Batch:
         self._mark_cached()
         return parts[0] if len(parts) == 1 else torch.cat(parts)[order]
 
-    def moment(self, seed: int) -> Moment:
+    def info(self, seed: int) -> StepInfo:
         """Where each row stands in its block."""
-        return Moment(
+        return StepInfo(
             step=torch.tensor([row.step for row in self.rows], device=self.device),
             budget=torch.tensor([row.budget for row in self.rows], device=self.device),
             rows=tuple(row.number for row in self.rows),
@@ -95,7 +95,7 @@ class Batch:
         state = self.canvas.state[window.members]
         inputs[window.open_at] = state[window.canvas_at].to(inputs.dtype)
         slots = None if self.cache is None else window.slots
-        return self.model.logits(inputs, window.positions, window.wanted, self.cache, slots)
+        return self.model.logits(inputs, window.positions, window.columns, self.cache, slots)
 
     def _mark_cached(self) -> None:
         """After a pass the slots hold everything before the block that is being decoded."""
@@ -136,16 +136,16 @@ class Batch:
         length, width = max(map(len, spans)), self.canvas.frozen.shape[1]
         ids = torch.zeros(len(rows), length, dtype=torch.long)
         positions = torch.full((len(rows), length), -1)
-        columns = []
+        at = []
         for i, (row, span) in enumerate(zip(rows, spans, strict=True)):
             pad = length - len(span)
             ids[i, pad:] = row.ids[span.start : span.stop]
             positions[i, pad:] = torch.arange(span.start, span.stop)
-            columns.append([pad + p - span.start for p in row.open])
-        wanted = _padded(columns, width, self.device)
-        at_row, at_slot = (wanted >= 0).nonzero(as_tuple=True)
+            at.append([pad + p - span.start for p in row.open])
+        open_columns = _padded(at, width, self.device)
+        at_row, at_slot = (open_columns >= 0).nonzero(as_tuple=True)
         context, places = self.space.table[ids.to(self.device)], positions.to(self.device)
-        everywhere = wanted.clamp(min=0)
+        everywhere = open_columns.clamp(min=0)
         if self.shadows:
             masks = self.space.table[self.space.special.mask].expand(len(rows), width, -1)
             context = torch.cat((context, masks), dim=1)
@@ -156,8 +156,8 @@ class Batch:
             members=torch.tensor(group, device=self.device),
             context=context,
             positions=places,
-            wanted=everywhere,
-            open_at=(at_row, wanted[at_row, at_slot]),
+            columns=everywhere,
+            open_at=(at_row, open_columns[at_row, at_slot]),
             canvas_at=(at_row, at_slot),
             slots=torch.tensor([row.slot for row in rows], device=self.device),
         )

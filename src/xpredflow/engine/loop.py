@@ -150,8 +150,8 @@ def decode_rows(
 def _advance(batch: Batch, decoder: Decoder, options: Options) -> tuple[Step, list[int], list[Row]]:
     """One forward pass: the Step, the places of rows that go on, the rows that begin a block."""
     signals, bad = _read(batch, options)
-    moment = batch.moment(options.seed)
-    batch.canvas, event = decoder.step(batch.canvas, signals, moment, batch.space)
+    info = batch.info(options.seed)
+    batch.canvas, event = decoder.step(batch.canvas, signals, info, batch.space)
     index = [row.used for row in batch.rows]
     for row in batch.rows:
         row.step, row.used = row.step + 1, row.used + 1

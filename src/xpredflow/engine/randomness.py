@@ -7,20 +7,20 @@ an interruption can shift it.
 import numpy as np
 import torch
 
-from xpredflow.types import Moment
+from xpredflow.types import StepInfo
 
 
-def _entropy(moment: Moment, index: int) -> list[int]:
-    block = moment.block[index] if moment.block else 0
-    return [moment.seed, moment.rows[index], block, int(moment.step[index])]
+def _entropy(info: StepInfo, index: int) -> list[int]:
+    block = info.block[index] if info.block else 0
+    return [info.seed, info.rows[index], block, int(info.step[index])]
 
 
-def numpy_generator(moment: Moment, index: int) -> np.random.Generator:
-    """The generator of the batch's `index`-th row at this moment."""
-    return np.random.default_rng(_entropy(moment, index))
+def numpy_generator(info: StepInfo, index: int) -> np.random.Generator:
+    """The generator of the batch's `index`-th row at this info."""
+    return np.random.default_rng(_entropy(info, index))
 
 
-def torch_generator(moment: Moment, index: int, device: torch.device) -> torch.Generator:
+def torch_generator(info: StepInfo, index: int, device: torch.device) -> torch.Generator:
     """The same on the device of large noise tensors."""
-    state = np.random.SeedSequence(_entropy(moment, index)).generate_state(1, np.uint64)
+    state = np.random.SeedSequence(_entropy(info, index)).generate_state(1, np.uint64)
     return torch.Generator(device).manual_seed(int(state[0] >> np.uint64(1)))

@@ -20,7 +20,7 @@ from xpredflow.experiments.inputs import Inputs
 from xpredflow.experiments.report import Report, Table
 from xpredflow.training.common.answer_batches import text_batch
 from xpredflow.training.common.answers import Answer
-from xpredflow.training.common.masking import uncorrupted
+from xpredflow.training.common.masking import all_clean
 from xpredflow.types import Model, Space
 
 TITLE = "Recovery of tokens displaced by α towards three endpoints, on the pretrained model"
@@ -94,7 +94,7 @@ def _probe(
 ) -> Float[Tensor, "2 A P"]:
     """Whether the token is recovered, and its cross-entropy: all α in one pass."""
     text = text_batch([answer], model.special, model.block_size)
-    clean = uncorrupted(text, model.block_size).to(model.embedding.device)
+    clean = all_clean(text, model.block_size).to(model.embedding.device)
     rows = len(ALPHAS)
     inputs = model.embedding[clean.ids].float().repeat(rows, 1, 1)
     alpha = torch.tensor(ALPHAS, device=inputs.device).reshape(-1, 1, 1)

@@ -111,11 +111,11 @@ def _log_probabilities(model: Model, copies: list[_Hidden]) -> list[float]:
     device = model.embedding.device
     ids = _padded([copy.ids for copy in copies], 0).to(device)
     positions = _padded([list(range(len(copy.ids))) for copy in copies], -1).to(device)
-    wanted = _padded([copy.positions for copy in copies], -1).to(device)
+    columns = _padded([copy.positions for copy in copies], -1).to(device)
     truth = _padded([copy.truth for copy in copies], 0).to(device)
-    logits = model.logits(model.embedding[ids], positions, wanted.clamp(min=0)).float()
+    logits = model.logits(model.embedding[ids], positions, columns.clamp(min=0)).float()
     found = logits.gather(-1, truth.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(-1)
-    return found.masked_fill(wanted < 0, 0.0).sum(-1).tolist()
+    return found.masked_fill(columns < 0, 0.0).sum(-1).tolist()
 
 
 def _padded(rows: list[list[int]], filler: int) -> Tensor:

@@ -16,7 +16,7 @@ from xpredflow.errors import InputError
 from xpredflow.harness.arguments import Arguments
 from xpredflow.harness.likelihood import Pair, estimate, fit, is_greedy
 from xpredflow.harness.passes import Answered, Passes
-from xpredflow.harness.requests import Wish, read_wish
+from xpredflow.harness.requests import Request, read_request
 from xpredflow.models import embedded
 from xpredflow.types import Decoded, Model
 
@@ -51,16 +51,16 @@ class XpredflowLM(LM):
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Answers in the order of the requests; rows leave and join the batch as they finish."""
-        wishes = [read_wish(r.arguments[1], self.own.decoder, self.options) for r in requests]
+        parsed = [read_request(r.arguments[1], self.own.decoder, self.options) for r in requests]
         texts = [""] * len(requests)
         answered: list[Answered] = []
         failed = 0
         self._warn_of_plain_text()
         # all of them before the first pass: a prompt that cannot be decoded is reported now
-        streams = self._streams(requests, wishes)
+        streams = self._streams(requests, parsed)
         with tqdm(total=len(requests), desc="decoding", disable=disable_tqdm) as bar:
             for done in (d for steps in streams for step in steps for d in step.finished):
-                request, text = requests[done.row], wishes[done.row].cut(done.text)
+                request, text = requests[done.row], parsed[done.row].cut(done.text)
                 texts[done.row] = text
                 failed += done.failed
                 answered.append(_answered(request, done))
@@ -72,16 +72,16 @@ class XpredflowLM(LM):
         self._log_passes()
         return texts
 
-    def _streams(self, requests: list[Instance], wishes: list[Wish]) -> list[Any]:
+    def _streams(self, requests: list[Instance], parsed: list[Request]) -> list[Any]:
         """One stream per set of options; a request keeps its number, and so its randomness."""
         groups: dict[tuple, dict[int, list[int]]] = {}
         cut = 0
-        for number, (request, wish) in enumerate(zip(requests, wishes, strict=True)):
+        for number, (request, asked) in enumerate(zip(requests, parsed, strict=True)):
             ids = self._ids(request.arguments[0])
-            length = dict(wish.options).get("gen_length", self.settings.gen_length)
+            length = dict(asked.options).get("gen_length", self.settings.gen_length)
             room = self.model.max_length - length
             cut += 0 < room < len(ids)
-            groups.setdefault(wish.options, {})[number] = ids[-room:] if room > 0 else ids
+            groups.setdefault(asked.options, {})[number] = ids[-room:] if room > 0 else ids
         if cut:
             log.warning("%d prompts are too long for the model: their beginning was cut off", cut)
         return [

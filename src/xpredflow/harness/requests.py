@@ -1,4 +1,4 @@
-"""What a task wishes of a generation (`generation_kwargs`), in the engine's words."""
+"""What a task parsed of a generation (`generation_kwargs`), in the engine's words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ KNOWN = ("until", "do_sample", "num_beams", *LENGTHS, *SAMPLING)
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """Engine options, and the texts that end an answer."""
 
     options: tuple[tuple[str, Any], ...]  # hashable: requests with the same go together
@@ -26,8 +26,8 @@ class Wish:
         return text[: min(found)] if found else text
 
 
-def read_wish(kwargs: Mapping[str, Any], decoder: str, given: Mapping[str, Any]) -> Wish:
-    """One request's wish; `given` are the options of --model_args, which win over the task's."""
+def read_request(kwargs: Mapping[str, Any], decoder: str, given: Mapping[str, Any]) -> Request:
+    """What one request asks for; `given` are the --model_args, which win over the task's."""
     for name in kwargs:
         if name not in KNOWN:
             raise unknown_name("generation option", name, KNOWN, " (generation_kwargs)")
@@ -43,7 +43,7 @@ def read_wish(kwargs: Mapping[str, Any], decoder: str, given: Mapping[str, Any])
         if "temperature" not in given:
             options["temperature"] = temperature
     until = kwargs.get("until") or ()
-    return Wish(tuple(options.items()), _texts(until))
+    return Request(tuple(options.items()), _texts(until))
 
 
 def _temperature(kwargs: Mapping[str, Any]) -> float:
@@ -58,18 +58,18 @@ def _temperature(kwargs: Mapping[str, Any]) -> float:
 
 
 def _can_sample(decoder: str, kwargs: Mapping[str, Any], temperature: float) -> None:
-    wish = f"the task samples (do_sample, temperature {temperature:g})"
+    asked = f"the task samples (do_sample, temperature {temperature:g})"
     if not _has_temperature(decoder):
         able = ", ".join(name for name in DECODERS if _has_temperature(name))
         raise InputError(
-            f"{wish}, but decoder {decoder!r} draws no tokens: give --gen_kwargs do_sample=False,"
+            f"{asked}, but decoder {decoder!r} draws no tokens: give --gen_kwargs do_sample=False,"
             f" or a decoder with a temperature ({able})"
         )
     neutral = {"top_p": (1, 1.0), "top_k": (0, -1), "min_p": (0, 0.0)}
     for name, values in neutral.items():
         if kwargs.get(name) is not None and kwargs[name] not in values:
             raise InputError(
-                f"{wish} with {name}={kwargs[name]}, which no decoder has: give --gen_kwargs"
+                f"{asked} with {name}={kwargs[name]}, which no decoder has: give --gen_kwargs"
                 f" {name}={values[0]}"
             )
 

@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 
 class MaskedDiffusionModel(nn.Module):
-    """Embeddings in, logits at wanted positions out: implements `xpredflow.types.Model`.
+    """Embeddings in, logits at some columns out: implements `xpredflow.types.Model`.
 
     `config` is config.json as it was read. A layer is called as layer(hidden, shared, index).
     """
@@ -74,20 +74,20 @@ class MaskedDiffusionModel(nn.Module):
         self,
         inputs: Float[Tensor, "B L E"],
         positions: Int[Tensor, "B L"],
-        wanted: Int[Tensor, "B N"],
+        columns: Int[Tensor, "B N"],
         cache: Cache | None = None,
         slots: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B N V"]:
-        """Unshifted logits at the columns `wanted` of `inputs`; see `xpredflow.types.Model`."""
+        """Unshifted logits at the `columns` of `inputs`; see `xpredflow.types.Model`."""
         _, _, head = self.trunk()
         # The head is the widest matrix: it sees the wanted positions only, never the prompt.
-        return head(self.hidden(inputs, positions, wanted, cache, slots))
+        return head(self.hidden(inputs, positions, columns, cache, slots))
 
     def hidden(
         self,
         inputs: Float[Tensor, "B L E"],
         positions: Int[Tensor, "B L"],
-        wanted: Int[Tensor, "B N"],
+        columns: Int[Tensor, "B N"],
         cache: Cache | None = None,
         slots: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B N E"]:
@@ -100,8 +100,8 @@ class MaskedDiffusionModel(nn.Module):
             if self.checkpointing:  # nothing in a layer is random
                 layer = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False)
             hidden = layer(hidden, shared, index)
-        columns = wanted.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
-        return norm(hidden.gather(1, columns))
+        index = columns.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
+        return norm(hidden.gather(1, index))
 
     def convert(self, dtype: torch.dtype) -> None:
         """Change every tensor's dtype, except that `precise` ones keep theirs."""

@@ -17,7 +17,7 @@ from xpredflow.engine.randomness import numpy_generator
 from xpredflow.engine.signals import features
 from xpredflow.errors import InputError
 from xpredflow.files import save_tensors, write_atomically
-from xpredflow.types import Action, Moment, Signals
+from xpredflow.types import Action, Signals, StepInfo
 
 LOG2_A_MIN = -8.0  # a ∈ [1/256, 1]
 
@@ -60,7 +60,7 @@ def to_fraction(y: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
 
 
 def expected_fraction(mu: Float[Tensor, "*S"], kappa: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
-    """E[a] = a_min · ₁F₁(μκ; κ; ln 256), not 2^E[u]: the series of the moment generating function.
+    """E[a] = a_min · ₁F₁(μκ; κ; ln 256), not 2^E[u]: the series of the info generating function.
 
     Its terms are positive and fall faster than 5.55ⁿ/n!, so 48 of them reach fp64's last digit.
     """
@@ -93,23 +93,23 @@ class LearnedPolicy:
     temperature: float | None = None
     trained_with: dict[str, Any] = field(default_factory=dict)  # among it the flow's rules
 
-    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment) -> Action:
-        s = features(signals, progress, moment.rho)
+    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
+        s = features(signals, progress, info.rho)
         with torch.no_grad():
             mu, kappa = self.network.to(s.device)(s)  # loaded on the CPU, used where the model is
         if self.temperature is None:
             return Action(expected_fraction(mu, kappa), features=s)
         kappa = kappa / self.temperature
-        y = sample(mu, kappa, moment)
+        y = sample(mu, kappa, info)
         return Action(to_fraction(y), s, y, log_density(y, mu, kappa))
 
 
 def sample(
-    mu: Float[Tensor, "B N"], kappa: Float[Tensor, "B N"], moment: Moment
+    mu: Float[Tensor, "B N"], kappa: Float[Tensor, "B N"], info: StepInfo
 ) -> Float[Tensor, "B N"]:
     """y ~ Beta, row by row from the row's own generator, kept off the ends of [0, 1]."""
     alpha, beta = (mu * kappa).double().cpu().numpy(), ((1 - mu) * kappa).double().cpu().numpy()
-    rows = [numpy_generator(moment, i).beta(alpha[i], beta[i]) for i in range(len(alpha))]
+    rows = [numpy_generator(info, i).beta(alpha[i], beta[i]) for i in range(len(alpha))]
     y = torch.stack([torch.from_numpy(row) for row in rows]).to(mu)
     return y.clamp(1e-6, 1 - 1e-6)
 

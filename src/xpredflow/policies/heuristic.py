@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from xpredflow.types import Action, Moment, Signals
+from xpredflow.types import Action, Signals, StepInfo
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Constant:
     name: ClassVar[str] = "constant"
     fraction: float = 1 / 16
 
-    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment) -> Action:
+    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
         return Action(torch.full_like(progress, self.fraction))
 
 
@@ -27,7 +27,7 @@ class Confidence:
 
     name: ClassVar[str] = "confidence"
 
-    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment) -> Action:
+    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
         gain = (signals.confidence - progress).clamp(min=0)
         return Action(_fraction(gain, progress))
 
@@ -39,8 +39,8 @@ class Uniform:
     name: ClassVar[str] = "uniform"
     dt: float | None = None
 
-    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment) -> Action:
-        dt = 1 / moment.budget if self.dt is None else torch.full_like(moment.rho, self.dt)
+    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
+        dt = 1 / info.budget if self.dt is None else torch.full_like(info.rho, self.dt)
         return Action(_fraction(dt.unsqueeze(-1).expand_as(progress), progress))
 
 
@@ -51,7 +51,7 @@ class Jump:
     name: ClassVar[str] = "jump"
     threshold: float = 0.9
 
-    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment) -> Action:
+    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
         return Action((signals.confidence >= self.threshold).float())
 
 
@@ -62,7 +62,7 @@ class Power:
     name: ClassVar[str] = "power"
     exponent: float = 8.0
 
-    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment) -> Action:
+    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
         return Action(signals.confidence**self.exponent)
 
 

@@ -25,7 +25,7 @@ from xpredflow.types import Decoded, Model
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AnswerSpec:
     """Which answers: the same value gives the same file."""
 
     model: str
@@ -46,13 +46,13 @@ class Wanted:
             raise InputError(f"keep is {self.keep!r}: choose all or solved")
         resolve(self.decoder, self.options)  # misspelt options, before anything is decoded
 
-    def again(self) -> "Wanted":
+    def again(self) -> "AnswerSpec":
         """The second try: mask prediction at full budget, all else as it was."""
         engine = set(option_names(Options)) - {"steps"}
         options = {name: value for name, value in self.options.items() if name in engine}
         return replace(self, decoder="mask", options=options)
 
-    def within(self, size: int) -> "Wanted":
+    def within(self, size: int) -> "AnswerSpec":
         """No more than there are prompts."""
         if self.first >= size:
             raise InputError(f"first is {self.first}, but {self.data!r} has only {size} prompts")
@@ -62,8 +62,8 @@ class Wanted:
 class AnswerFile:
     """The file to be, the parts it grows in, and the sidecar that says what it holds."""
 
-    def __init__(self, path: Path, wanted: Wanted, share: Share) -> None:
-        self.path, self.wanted = path, wanted
+    def __init__(self, path: Path, spec: AnswerSpec, share: Share) -> None:
+        self.path, self.spec = path, spec
         self.sidecar = path.with_suffix(".json")
         if path == self.sidecar:
             raise InputError(f"{str(path)!r} is a file of lines: name it with the suffix .jsonl")
@@ -81,7 +81,7 @@ class AnswerFile:
         if not self.sidecar.is_file():
             return 0
         before = json.loads(self.sidecar.read_text())
-        now = asdict(self.wanted)
+        now = asdict(self.spec)
         for name in now.keys() - {"count"}:
             # a file from before there was a second try says nothing of it
             if before.get(name, False) != now[name]:
@@ -105,16 +105,16 @@ class AnswerFile:
         """Gather every process's part into the file; call it once, when all are done."""
         found = read_answers(self.path) if self.finished else []
         for part in self._parts():
-            found += [a for a in answers_in(part) if a.solved or self.wanted.keep == "all"]
+            found += [a for a in answers_in(part) if a.solved or self.spec.keep == "all"]
         found = sorted({answer.number: answer for answer in found}.values(), key=lambda a: a.number)
         write_atomically(self.path, "".join(answer.line() for answer in found))
-        self._describe(max(self.finished, self.wanted.count))
+        self._describe(max(self.finished, self.spec.count))
         for part in self._parts():
             part.unlink()
         return found
 
     def _describe(self, finished: int) -> None:
-        about = {**asdict(self.wanted), "finished": finished}
+        about = {**asdict(self.spec), "finished": finished}
         write_atomically(self.sidecar, json.dumps(about, indent=2) + "\n")
 
     def _parts(self) -> list[Path]:
@@ -130,22 +130,22 @@ def self_generate(
     watch: Callable[[Answer], None] = lambda answer: None,
 ) -> None:
     """Answer every prompt that falls to this process and is not answered yet."""
-    wanted = file.wanted
-    if (wanted.keep == "solved" or wanted.retry) and not prompts.judges:
-        wish = "keep is 'solved'" if wanted.keep == "solved" else "retry is on"
+    spec = file.spec
+    if (spec.keep == "solved" or spec.retry) and not prompts.judges:
+        asked = "keep is 'solved'" if spec.keep == "solved" else "retry is on"
         raise InputError(
-            f"{wish}, but nothing judges answers to {wanted.data!r}: keep all without retry, or"
+            f"{asked}, but nothing judges answers to {spec.data!r}: keep all without retry, or"
             " choose a task"
         )
-    begin, end = wanted.first + file.finished, wanted.first + wanted.count
+    begin, end = spec.first + file.finished, spec.first + spec.count
     mine = range(begin + share.rank, end, share.world)
-    for answer in _answers(model, prompts, [n for n in mine if n not in file.done], wanted, run):
+    for answer in _answers(model, prompts, [n for n in mine if n not in file.done], spec, run):
         file.add(answer)
         watch(answer)
-    if not wanted.retry:
+    if not spec.retry:
         return
     wrong = [n for n in mine if not (file.done[n].solved or file.done[n].again)]
-    for answer in _answers(model, prompts, wrong, wanted.again(), run):
+    for answer in _answers(model, prompts, wrong, spec.again(), run):
         file.add(replace(answer, again=True))
 
 
@@ -153,15 +153,15 @@ def _answers(
     model: Model,
     prompts: PromptSource,
     numbers: Iterable[int],
-    wanted: Wanted,
+    spec: AnswerSpec,
     run: Runner | None,
 ) -> Iterator[Answer]:
     asked = {number: prompts.prompt(number) for number in numbers}
     length = {} if prompts.response_length is None else {"gen_length": prompts.response_length}
-    options = {**length, **wanted.options}
-    settings, _ = resolve(wanted.decoder, options)
+    options = {**length, **spec.options}
+    settings, _ = resolve(spec.decoder, options)
     encoded = {n: _ids(model, prompt, n, settings) for n, prompt in asked.items()}
-    steps = stream(model, encoded, decoder=wanted.decoder, **options)
+    steps = stream(model, encoded, decoder=spec.decoder, **options)
 
     def judge(done: Decoded) -> Verdict | None:
         return prompts.judge(done.row, done.text, run)

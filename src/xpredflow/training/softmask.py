@@ -24,7 +24,7 @@ from xpredflow.models import MaskedDiffusionModel, save
 from xpredflow.training.common.answer_batches import batch_at, check_answers, hold_out, text_batch
 from xpredflow.training.common.answers import Answer
 from xpredflow.training.common.cross_entropy import masked_cross_entropy, masked_inputs
-from xpredflow.training.common.masking import Corruption, corrupt
+from xpredflow.training.common.masking import MaskedBatch, draw_masks
 from xpredflow.training.common.runs import Run
 
 SPAN = (0.2, 0.8)  # σ, the share that is masked: SM's
@@ -85,12 +85,12 @@ class Omega(nn.Module):
 
 
 def soft_inputs(
-    model: MaskedDiffusionModel, noisy: Corruption, omega: Omega, k: int
+    model: MaskedDiffusionModel, noisy: MaskedBatch, omega: Omega, k: int
 ) -> Float[Tensor, "B L E"]:
     """What the model reads where masks carry a hint of its own first prediction."""
     hard = masked_inputs(model, noisy)
     with torch.no_grad():
-        signals = read(model.logits(hard, noisy.positions, noisy.wanted), model.special)
+        signals = read(model.logits(hard, noisy.positions, noisy.columns), model.special)
     share = omega(signals.entropy).unsqueeze(-1)
     mask = model.embedding[model.special.mask].float()
     soft = (1 - share) * mask + share * mixture(signals, model.embedding, k)
@@ -168,11 +168,11 @@ class SoftMaskTraining:
         self.omega.keep_valid()
         return Progress(step + 1, loss.item(), right.item(), soft, **self.omega.values())
 
-    def _noisy(self, answers: list[Answer], number: int) -> Corruption:
+    def _noisy(self, answers: list[Answer], number: int) -> MaskedBatch:
         model = self.model
         draw = torch.Generator().manual_seed(self.config.seed * 1_000_003 + number)
         batch = text_batch(answers, model.special, model.block_size)
-        noisy = corrupt(batch, model.block_size, model.special.eos, draw, SPAN)
+        noisy = draw_masks(batch, model.block_size, model.special.eos, draw, SPAN)
         return noisy.to(model.embedding.device)
 
     @torch.no_grad()

@@ -26,7 +26,7 @@ class AlignConfig:
     lora_targets: str = ""  # such as q_proj,v_proj; without: every linear matrix of the layers
     clean_entropy: float = 0.0  # weight of the cross-entropy at unmasked positions; not the paper's
     keep_reference: float = 0.0  # weight of KL(reference ‖ model) at masks; not the paper's
-    walk: float = 0.0  # share of rows that show states the flow visits; not the paper's
+    on_policy: float = 0.0  # share of rows that show states the flow visits; not the paper's
     holdout: int = 64  # answers that the consistency is measured on and that are not trained on
     reference_every: int = 1  # steps between two looks at the reference's CE; 0: never
     checkpointing: bool = False  # recompute activations in the backward pass
@@ -50,8 +50,10 @@ class AlignConfig:
         for name in ("clean_entropy", "keep_reference"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} is {getattr(self, name)}: give a number ≥ 0")
-        if not 0 <= self.walk < 1:
-            raise InputError(f"walk is {self.walk}: give a share of the rows, from 0 to below 1")
+        if not 0 <= self.on_policy < 1:
+            raise InputError(
+                f"on_policy is {self.on_policy}: give a share of the rows, from 0 to below 1"
+            )
         if self.keep_reference and self.reference_every != 1:
             raise InputError(
                 f"reference_every is {self.reference_every}, but keep_reference needs the reference"

@@ -15,7 +15,7 @@ from xpredflow.training.align.objective import XPrediction
 from xpredflow.training.align.readout import CHUNK
 from xpredflow.training.common.answer_batches import length, text_batch
 from xpredflow.training.common.answers import Answer
-from xpredflow.training.common.masking import uncorrupted
+from xpredflow.training.common.masking import all_clean
 
 ROWS_AT_ONCE = 8
 
@@ -47,7 +47,7 @@ def consistency(
     for start in range(0, len(ordered), ROWS_AT_ONCE):
         group = ordered[start : start + ROWS_AT_ONCE]
         batch = text_batch(group, model.special, model.block_size)
-        read = objective(uncorrupted(batch, model.block_size).to(table.device))
+        read = objective(all_clean(batch, model.block_size).to(table.device))
         target = batch.ids[batch.response].to(table.device)
         agrees.append((read.token == target).cpu())
         norms = table[target].float().norm(dim=-1).clamp(min=1e-12)

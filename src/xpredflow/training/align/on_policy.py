@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from xpredflow.training.align.readout import Top
-from xpredflow.training.common.masking import Corruption
+from xpredflow.training.common.masking import MaskedBatch
 
 PASSES = 6  # at most
 EXPONENTS = (1.0, 2.0, 4.0, 8.0)  # from hasty to careful
@@ -25,7 +25,7 @@ Predict = Callable[[Float[Tensor, "B L E"]], Top]
 
 
 @dataclass(frozen=True)
-class Walk:
+class OnPolicyStates:
     """Which rows the flow moves, for how many passes, and how carefully each of them."""
 
     rows: Bool[Tensor, " B"]
@@ -33,34 +33,36 @@ class Walk:
     passes: int
 
     @classmethod
-    def drawn(cls, rows: int, share: float, generator: torch.Generator) -> "Walk":
+    def drawn(cls, rows: int, share: float, generator: torch.Generator) -> "OnPolicyStates":
         """About this share of the rows; as many passes for all, so that processes keep in step."""
         chosen = torch.rand(rows, generator=generator) < share
         which = torch.randint(len(EXPONENTS), (rows,), generator=generator)
         passes = int(torch.randint(1, PASSES + 1, (), generator=generator))
         return cls(chosen, torch.tensor(EXPONENTS)[which], passes)
 
-    def part(self, chosen: slice, device: torch.device) -> "Walk":
+    def part(self, chosen: slice, device: torch.device) -> "OnPolicyStates":
         """Those of some rows, on a device."""
-        return Walk(self.rows[chosen].to(device), self.exponent[chosen].to(device), self.passes)
+        return OnPolicyStates(
+            self.rows[chosen].to(device), self.exponent[chosen].to(device), self.passes
+        )
 
-    def begun(self, noisy: Corruption) -> Corruption:
-        """The same with nothing left unmasked in the rows that walk."""
+    def started(self, noisy: MaskedBatch) -> MaskedBatch:
+        """The same with nothing left unmasked in the rows that on_policy."""
         return replace(noisy, masked=noisy.masked | self.rows.unsqueeze(-1) & noisy.candidates)
 
     def own(self) -> Int[Tensor, " R"]:
         """The numbers of these rows; never none: every process must pass as often."""
         return self.rows.nonzero().squeeze(-1) if self.rows.any() else torch.arange(1)
 
-    def only(self, rows: Int[Tensor, " R"]) -> "Walk":
+    def only(self, rows: Int[Tensor, " R"]) -> "OnPolicyStates":
         """Those of the rows with these numbers."""
-        return Walk(self.rows[rows], self.exponent[rows], self.passes)
+        return OnPolicyStates(self.rows[rows], self.exponent[rows], self.passes)
 
     @torch.no_grad()
     def states(
         self,
         start: Float[Tensor, "B L E"],
-        noisy: Corruption,
+        noisy: MaskedBatch,
         table: Float[Tensor, "V E"],
         predict: Predict,
     ) -> Float[Tensor, "B L E"]:

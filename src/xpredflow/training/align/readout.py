@@ -47,21 +47,21 @@ class Top(NamedTuple):
     log_prob: Float[Tensor, "P K"]
 
 
-class Wishes(NamedTuple):
+class ExtraTerms(NamedTuple):
     """What else is minimised, position by position, beside the error."""
 
     entropy_weight: Float[Tensor, " P"] | None = None  # of the cross-entropy with the token
     keep_weight: Float[Tensor, " P"] | None = None  # of the divergence from `keep`
     keep: Top | None = None
 
-    def part(self, chosen: slice) -> "Wishes":
+    def part(self, chosen: slice) -> "ExtraTerms":
         """Those of some positions."""
         keep = None if self.keep is None else Top(*(of[chosen] for of in self.keep))
         entropy, weight = (None if w is None else w[chosen] for w in self[:2])
-        return Wishes(entropy, weight, keep)
+        return ExtraTerms(entropy, weight, keep)
 
 
-NO_WISHES = Wishes()
+NO_EXTRAS = ExtraTerms()
 
 
 class Tables(NamedTuple):
@@ -81,18 +81,18 @@ def read_out(
     target: Int[Tensor, " P"],
     tables: Tables,
     chunk: int = CHUNK,
-    wishes: Wishes = NO_WISHES,
+    extras: ExtraTerms = NO_EXTRAS,
     top: int = 0,
 ) -> Readout:
     """Errors and cross-entropies at the positions of `hidden`; `total` can be differentiated once.
 
-    It is the sum of the errors and of what the wishes add; `top` tokens are told on request.
+    It is the sum of the errors and of what the extras add; `top` tokens are told on request.
     Matrices are multiplied in autocast's dtype, if that is on; everything else is at least fp32.
     """
     device = hidden.device.type
     cast = torch.is_autocast_enabled(device)
     compute = torch.get_autocast_dtype(device) if cast else hidden.dtype
-    how = _How(chunk, compute, torch.is_grad_enabled(), top, wishes)
+    how = _How(chunk, compute, torch.is_grad_enabled(), top, extras)
     values: Any = _Chunked.apply(hidden, tables.head, target, tables, how)
     total, error, entropy, token, *likeliest = values
     return Readout(total, error, entropy, token, Top(*likeliest))
@@ -103,7 +103,7 @@ class _How(NamedTuple):
     compute: torch.dtype
     with_gradient: bool
     top: int
-    wishes: Wishes
+    extras: ExtraTerms
 
 
 class _Chunked(torch.autograd.Function):
@@ -126,8 +126,8 @@ class _Chunked(torch.autograd.Function):
             for start in range(0, len(hidden), how.chunk):
                 part = slice(start, start + how.chunk)
                 into = (None if of_hidden is None else of_hidden[part], of_head)
-                wanted = (target[part], how.wishes.part(part), how.top)
-                read.append(_read_chunk(hidden[part].to(compute), wanted, tables, into))
+                asked = (target[part], how.extras.part(part), how.top)
+                read.append(_read_chunk(hidden[part].to(compute), asked, tables, into))
         ctx.save_for_backward(of_hidden, of_head)
         added, *values = (torch.cat(values) for values in zip(*read, strict=True))
         ctx.mark_non_differentiable(*values)
@@ -143,29 +143,29 @@ class _Chunked(torch.autograd.Function):
 
 def _read_chunk(
     h: Float[Tensor, "C E"],
-    wanted: tuple[Tensor, Wishes, int],
+    asked: tuple[Tensor, ExtraTerms, int],
     tables: Tables,
     into: tuple[Tensor | None, Tensor | None],
 ) -> list[Tensor]:
-    """What wishes add, error, cross-entropy, token and likeliest; gradients go `into` their places.
+    """What extras add, error, cross-entropy, token and likeliest; gradients go `into` their places.
 
     A function of its own so that its tables are gone before those of the next chunk are made.
     """
-    (target, wishes, top), (of_hidden, of_head) = wanted, into
+    (target, extras, top), (of_hidden, of_head) = asked, into
     p, error, entropy, token, d = _predict(h, target, tables)
     likeliest = p.topk(top)
     values = [torch.zeros_like(error), error, entropy, token]
     values += [likeliest.indices, likeliest.values.clamp(min=TINY).log()]
     wants_gradient = of_hidden is not None or of_head is not None
     dz = _logit_gradient(p, d, tables) if wants_gradient else torch.zeros(0)
-    if wishes.entropy_weight is not None:
-        weight = wishes.entropy_weight.to(p)
+    if extras.entropy_weight is not None:
+        weight = extras.entropy_weight.to(p)
         values[0] += weight * entropy
         if wants_gradient:
             dz.addcmul_(p, weight.unsqueeze(1))
             dz[torch.arange(len(p), device=p.device), target] -= weight
-    if wishes.keep is not None and wishes.keep_weight is not None:
-        values[0] += _keep(p, wishes.keep, wishes.keep_weight.to(p), dz if wants_gradient else None)
+    if extras.keep is not None and extras.keep_weight is not None:
+        values[0] += _keep(p, extras.keep, extras.keep_weight.to(p), dz if wants_gradient else None)
     if not wants_gradient:
         return values
     dz = dz.to(h.dtype)

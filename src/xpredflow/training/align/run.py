@@ -25,12 +25,12 @@ from xpredflow.training.align.consistency import Consistency, consistency
 from xpredflow.training.align.drift import Drift
 from xpredflow.training.align.lora import add_adapters, merge_adapters, without_adapters
 from xpredflow.training.align.objective import XPrediction
-from xpredflow.training.align.on_policy import Walk
+from xpredflow.training.align.on_policy import OnPolicyStates
 from xpredflow.training.align.readout import Readout
 from xpredflow.training.align.sharding import put, restore_optimizer, shard, summed, whole
 from xpredflow.training.common.answer_batches import batch_at, check_answers, hold_out, text_batch
 from xpredflow.training.common.answers import Answer
-from xpredflow.training.common.masking import Corruption, corrupt
+from xpredflow.training.common.masking import MaskedBatch, draw_masks
 from xpredflow.training.common.runs import Run
 
 KEPT = 16  # likeliest tokens of the reference that keep_reference holds on to, one by one
@@ -52,7 +52,7 @@ class Start:
 class Progress:
     """One update. A value is None where there was nothing to measure.
 
-    Masked positions of a walk are counted apart, under `mse_walked`: no mask is shown there.
+    Positions that show on-policy states are counted apart, under `mse_on_policy`.
     """
 
     step: int
@@ -63,12 +63,12 @@ class Progress:
     reference_ce_masked: float | None
     gradient_norm: float
     rate: float
-    mse_walked: float | None = None
+    mse_on_policy: float | None = None
     warning: str | None = None
 
     def line(self) -> dict[str, Any]:
         """For the log; what most runs never have is left out where there is none."""
-        rare = ("mse_walked", "warning")
+        rare = ("mse_on_policy", "warning")
         return {k: v for k, v in asdict(self).items() if k not in rare or v is not None}
 
 
@@ -148,12 +148,12 @@ class Alignment:
             yield now
 
     def _update(self) -> Progress:
-        config, noisy, walk = self.config, self._noisy(), self._walk()
-        noisy = noisy if walk is None else walk.begun(noisy)
+        config, noisy, on_policy = self.config, self._noisy(), self._on_policy()
+        noisy = noisy if on_policy is None else on_policy.started(noisy)
         every, read = config.reference_every, noisy.candidates.sum()
         compare = every > 0 and self.step % every == 0
         sums = torch.zeros(len(_SUMS), dtype=torch.float64)
-        for part, own in self._parts(noisy, walk):
+        for part, own in self._parts(noisy, on_policy):
             theirs = self._reference(part) if compare else None
             keep = theirs.top if theirs is not None and config.keep_reference else None
             with self._autocast():
@@ -178,10 +178,10 @@ class Alignment:
             warning = self.drift.add(ce, reference)
         return Progress(
             step=self.step + 1,
-            loss=(total["at_masked"] + total["at_clean"] + total["at_walked"]) / int(read),
+            loss=(total["at_masked"] + total["at_clean"] + total["at_on_policy"]) / int(read),
             mse_masked=mean("at_masked", "masked"),
             mse_unmasked=mean("at_clean", "clean"),
-            mse_walked=mean("at_walked", "walked"),
+            mse_on_policy=mean("at_on_policy", "on_policy"),
             ce_masked=ce,
             reference_ce_masked=reference,
             gradient_norm=float(whole(norm)),
@@ -189,34 +189,34 @@ class Alignment:
             warning=warning,
         )
 
-    def _noisy(self) -> Corruption:
+    def _noisy(self) -> MaskedBatch:
         """The whole batch of this step: every process draws the same and takes its rows of it."""
         config, model = self.config, self.objective.model
         draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
         answers = batch_at(self.answers, self.step, config.batch, config.seed)
         batch = text_batch(answers, model.special, model.block_size)
-        return corrupt(batch, model.block_size, model.special.eos, draw)
+        return draw_masks(batch, model.block_size, model.special.eos, draw)
 
-    def _walk(self) -> Walk | None:
+    def _on_policy(self) -> OnPolicyStates | None:
         """Drawn for the whole batch too, from numbers of its own: other rows stay as they were."""
         config = self.config
-        if not config.walk:
+        if not config.on_policy:
             return None
         draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step + 500_000)
-        return Walk.drawn(config.batch, config.walk, draw)
+        return OnPolicyStates.drawn(config.batch, config.on_policy, draw)
 
     def _parts(
-        self, noisy: Corruption, walk: Walk | None
-    ) -> Iterator[tuple[Corruption, Walk | None]]:
+        self, noisy: MaskedBatch, on_policy: OnPolicyStates | None
+    ) -> Iterator[tuple[MaskedBatch, OnPolicyStates | None]]:
         """This process's rows; processes meet in rows of similar length."""
         for number in range(self.config.accumulate):
             first = (number * self.share.world + self.share.rank) * self.rows
             rows = slice(first, first + self.rows)
-            part = None if walk is None else walk.part(rows, self.device)
+            part = None if on_policy is None else on_policy.part(rows, self.device)
             yield noisy.rows(rows).to(self.device), part
 
     @torch.no_grad()
-    def _reference(self, part: Corruption) -> Readout:
+    def _reference(self, part: MaskedBatch) -> Readout:
         """What the model read before alignment, at masks alone: it is asked about nothing else."""
         top = KEPT if self.config.keep_reference else 0
         with self._autocast():
@@ -282,19 +282,19 @@ class Alignment:
 
 
 _SUMS = (
-    *("at_masked", "at_clean", "at_walked", "ce", "reference_ce"),
-    *("masked", "clean", "walked"),
+    *("at_masked", "at_clean", "at_on_policy", "ce", "reference_ce"),
+    *("masked", "clean", "on_policy"),
 )
 
 
 def _sums(
-    ours: Readout, theirs: Readout | None, part: Corruption, walk: Walk | None
+    ours: Readout, theirs: Readout | None, part: MaskedBatch, on_policy: OnPolicyStates | None
 ) -> Float[Tensor, " 8"]:
     """Errors where a mask, a token or a state stands, CE at masks and the reference's; counts."""
-    masked, walked = part.masked, torch.zeros_like(part.masked)
-    if walk is not None:
-        walked = masked & walk.rows.unsqueeze(-1)
-    where = [at[part.candidates] for at in (masked & ~walked, ~masked, walked)]
+    masked, visited = part.masked, torch.zeros_like(part.masked)
+    if on_policy is not None:
+        visited = masked & on_policy.rows.unsqueeze(-1)
+    where = [at[part.candidates] for at in (masked & ~visited, ~masked, visited)]
     values = [ours.error[at] for at in where] + [ours.cross_entropy[where[0]]]
     values.append(torch.zeros(0) if theirs is None else theirs.cross_entropy[where[0]])
     return torch.stack([value.double().sum().cpu() for value in (*values, *where)])

@@ -13,7 +13,7 @@ REACH = 16  # positions after a cut that can be told from what stands before it
 
 
 @dataclass(frozen=True)
-class Corruption:
+class MaskedBatch:
     """The clean text, which positions are masked, and what each row's loss is weighted with.
 
     `positions` are -1 where the row is not read at all; `candidates` could have been masked;
@@ -37,26 +37,26 @@ class Corruption:
         return int(self.candidates.any(0).nonzero()[0])
 
     @property
-    def wanted(self) -> Int[Tensor, "B N"]:
+    def columns(self) -> Int[Tensor, "B N"]:
         """The columns from the first one with a candidate on."""
-        columns = range(self.first, self.ids.shape[1])
-        return self.positions.new_tensor(columns).expand(len(self.ids), -1)
+        read = range(self.first, self.ids.shape[1])
+        return self.positions.new_tensor(read).expand(len(self.ids), -1)
 
-    def rows(self, chosen: slice | Int[Tensor, " R"]) -> "Corruption":
+    def rows(self, chosen: slice | Int[Tensor, " R"]) -> "MaskedBatch":
         """Some of the rows, without the columns that none of them reads."""
         end = int((self.positions[chosen] >= 0).any(0).nonzero()[-1]) + 1
         tables = {
             name: getattr(self, name)[chosen, :end]
             for name in ("ids", "positions", "candidates", "masked", "asked")
         }
-        return Corruption(**tables, weight=self.weight[chosen])
+        return MaskedBatch(**tables, weight=self.weight[chosen])
 
-    def to(self, device: torch.device) -> "Corruption":
+    def to(self, device: torch.device) -> "MaskedBatch":
         """The same on a device."""
-        return Corruption(*(getattr(self, f.name).to(device) for f in fields(self)))
+        return MaskedBatch(*(getattr(self, f.name).to(device) for f in fields(self)))
 
 
-def corrupt(
+def draw_masks(
     batch: TextBatch,
     block_size: int | None,
     eos: int,
@@ -64,7 +64,7 @@ def corrupt(
     span: tuple[float, float] = (0.0, 1.0),
     cut_share: float = 0.0,
     tail_share: float = 0.0,
-) -> Corruption:
+) -> MaskedBatch:
     """Mask candidates with probability σ: the response, or one block of it if it is block-causal.
 
     σ ~ U(span) is stratified over the batch. A row in which nothing was drawn gets one masked
@@ -93,7 +93,7 @@ def corrupt(
             asked = torch.where(chosen.unsqueeze(-1), near, asked)
             sigma = torch.where(chosen, near.sum(-1) / candidates.sum(-1), sigma)
     weight = 1 / sigma.clamp(min=FLOOR)
-    return Corruption(ids, positions, candidates, masked, asked, weight)
+    return MaskedBatch(ids, positions, candidates, masked, asked, weight)
 
 
 def _cut(
@@ -127,12 +127,12 @@ def _but_tail(
     return hidden, hidden & (number > last - REACH)
 
 
-def uncorrupted(batch: TextBatch, block_size: int | None) -> Corruption:
+def all_clean(batch: TextBatch, block_size: int | None) -> MaskedBatch:
     """The whole text with nothing masked; a block-causal model reads its last block to the end."""
     positions = _positions(batch.response, block_size or 1)
     nothing = torch.zeros_like(batch.response)
     weight = torch.ones(len(batch.ids))
-    return Corruption(batch.ids, positions, batch.response, nothing, nothing, weight)
+    return MaskedBatch(batch.ids, positions, batch.response, nothing, nothing, weight)
 
 
 def _positions(response: Bool[Tensor, "B L"], size: int = 1) -> Int[Tensor, "B L"]:

@@ -42,7 +42,7 @@ def plot_alignment(log: Path, picture: Path) -> bool:
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    errors = {"mse_masked": "masked", "mse_unmasked": "unmasked", "mse_walked": "flow states"}
+    errors = {"mse_masked": "masked", "mse_unmasked": "unmasked", "mse_on_policy": "flow states"}
     _curves(left, lines, errors)
     left.set(xlabel="step", ylabel="MSE of softmax(Z)·W_e", yscale="log")
     _curves(right, lines, {"ce_masked": "aligned", "reference_ce_masked": "reference"})

@@ -70,7 +70,7 @@ class Run:
         return state
 
     def save_state(self, state: dict[str, Any]) -> None:
-        """Replace the last state; a kill at any moment leaves either the old or the new one."""
+        """Replace the last state; a kill at any info leaves either the old or the new one."""
         if not self.writes:
             return
         temporary = self._state_path.with_suffix(".tmp")

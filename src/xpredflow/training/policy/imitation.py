@@ -23,13 +23,13 @@ from xpredflow.tasks import Problem
 from xpredflow.training.policy.config import PolicyConfig
 from xpredflow.training.policy.grpo import Records
 from xpredflow.training.policy.rollouts import Setup, acting, roll_out
-from xpredflow.training.policy.synthetic import imagine, moment_at
-from xpredflow.types import Action, Moment, Policy, Signals
+from xpredflow.training.policy.synthetic import info_at, synthetic_signals
+from xpredflow.types import Action, Policy, Signals, StepInfo
 
 _RATE = 3e-3
 _BATCH = 2048
 _SMALL = 1 / 32  # steps well below this all mean to wait: no effort goes into telling them apart
-_IMAGINED = (64, 64)  # views beside those of rollouts
+_SYNTHETIC = (64, 64)  # views beside those of rollouts
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class Watched:
     teacher: Policy
     actor: Policy
 
-    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], moment: Moment) -> Action:
-        wish = self.teacher(signals, progress, moment).fraction
-        s = features(signals, progress, moment.rho)
-        done = self.actor(signals, progress, moment).fraction
-        return Action(done, s, to_latent(wish), torch.zeros_like(wish))
+    def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
+        target = self.teacher(signals, progress, info).fraction
+        s = features(signals, progress, info.rho)
+        done = self.actor(signals, progress, info).fraction
+        return Action(done, s, to_latent(target), torch.zeros_like(target))
 
 
 def to_latent(fraction: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
@@ -97,19 +97,19 @@ def begin(setup: Setup, problems: list[Problem]) -> Start:
     teacher = make_policy(config.init)
     rows = dict(enumerate(problems))
     seen, _ = roll_out(setup, Watched(teacher, teacher), rows)
-    _fit(network, [seen, _imagined(teacher, setup)], setup)
+    _fit(network, [seen, _synthetic(teacher, setup)], setup)
     # once more where the imitator itself leads: there the teacher would never have gone
     strays, _ = roll_out(setup, Watched(teacher, acting(setup, network)), rows)
-    _fit(network, [seen, strays, _imagined(teacher, setup)], setup)
+    _fit(network, [seen, strays, _synthetic(teacher, setup)], setup)
     return Start(network, _error(network, Records.join([seen, strays]), config.init_kappa))
 
 
-def _imagined(teacher: Policy, setup: Setup) -> Records:
-    """The teacher's wishes everywhere, also where these prompts happened not to lead."""
+def _synthetic(teacher: Policy, setup: Setup) -> Records:
+    """The teacher's choices everywhere, also where these prompts happened not to lead."""
     draw = torch.Generator().manual_seed(setup.config.seed)
-    c, t = torch.rand(2, *_IMAGINED, generator=draw)
-    moment = moment_at(torch.rand(_IMAGINED[0], generator=draw))
-    action = Watched(teacher, teacher)(imagine(c.clamp(0.01, 0.999)), t, moment)
+    c, t = torch.rand(2, *_SYNTHETIC, generator=draw)
+    info = info_at(torch.rand(_SYNTHETIC[0], generator=draw))
+    action = Watched(teacher, teacher)(synthetic_signals(c.clamp(0.01, 0.999)), t, info)
     assert action.features is not None
     assert action.latent is not None
     nothing = torch.zeros(c.numel())
@@ -118,7 +118,7 @@ def _imagined(teacher: Policy, setup: Setup) -> Records:
 
 
 def _fit(network: BetaNetwork, parts: list[Records], setup: Setup) -> None:
-    """Regress log2 (E[a] + small) on the teacher's, and κ on its wish."""
+    """Regress log2 (E[a] + small) on the teacher's, and κ on its target."""
     config, seen = setup.config, Records.join(parts)
     optimizer = torch.optim.Adam(network.parameters(), lr=_RATE)
     draw = torch.Generator().manual_seed(config.seed)
@@ -142,8 +142,8 @@ def _error(network: BetaNetwork, seen: Records, kappa0: float) -> float:
 def _gaps(
     network: BetaNetwork, seen: Records, chosen: Tensor, kappa0: float
 ) -> tuple[Tensor, Tensor]:
-    """How far E[a] is from the teacher's a, in octaves, and ln κ from its wish."""
+    """How far E[a] is from the teacher's a, in octaves, and ln κ from its target."""
     mu, kappa = network(seen.features[chosen])
-    wish = to_fraction(seen.latent[chosen])
-    gap = (expected_fraction(mu, kappa) + _SMALL).log2() - (wish + _SMALL).log2()
+    target = to_fraction(seen.latent[chosen])
+    gap = (expected_fraction(mu, kappa) + _SMALL).log2() - (target + _SMALL).log2()
     return gap, kappa.log() - math.log(kappa0)

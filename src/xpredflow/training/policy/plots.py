@@ -12,7 +12,7 @@ from xpredflow.files import save_figure
 from xpredflow.policies.beta import BetaNetwork, LearnedPolicy
 from xpredflow.training.common.runs import read_log
 from xpredflow.training.policy.log import BINS
-from xpredflow.training.policy.synthetic import imagine, moment_at
+from xpredflow.training.policy.synthetic import info_at, synthetic_signals
 
 SHARES_USED = (0.0, 0.5, 1.0)  # ρ of the pictures
 
@@ -20,11 +20,11 @@ SHARES_USED = (0.0, 0.5, 1.0)  # ρ of the pictures
 def fractions(
     network: BetaNetwork, confidence: Float[Tensor, " C"], progress: Float[Tensor, " T"], rho: float
 ) -> Float[Tensor, "C T"]:
-    """E[a] over confidence and progress; the other probabilities are imagined (`imagine`)."""
+    """E[a] over confidence and progress; the other probabilities are synthetic."""
     rows = len(confidence)
-    signals = imagine(confidence.unsqueeze(-1).expand(-1, len(progress)))
-    moment = moment_at(torch.full((rows,), rho))
-    return LearnedPolicy(network)(signals, progress.expand(rows, -1), moment).fraction
+    signals = synthetic_signals(confidence.unsqueeze(-1).expand(-1, len(progress)))
+    info = info_at(torch.full((rows,), rho))
+    return LearnedPolicy(network)(signals, progress.expand(rows, -1), info).fraction
 
 
 def plot_policy(network: BetaNetwork, picture: Path) -> bool:

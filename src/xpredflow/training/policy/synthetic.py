@@ -4,12 +4,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from xpredflow.types import Moment, Signals
+from xpredflow.types import Signals, StepInfo
 
 _BUDGET = 1001  # of the moments below: fine enough for any ρ
 
 
-def imagine(confidence: Float[Tensor, "B N"]) -> Signals:
+def synthetic_signals(confidence: Float[Tensor, "B N"]) -> Signals:
     """Signals with p1 as given; p2 to p4 are 1/2, 1/4 and 1/8 of what p1 leaves, at most p1."""
     p1 = confidence.unsqueeze(-1)
     rest = (1 - p1) * torch.tensor([1 / 2, 1 / 4, 1 / 8])
@@ -18,7 +18,7 @@ def imagine(confidence: Float[Tensor, "B N"]) -> Signals:
     return Signals(top.log(), torch.zeros_like(confidence), top, tokens)
 
 
-def moment_at(rho: Float[Tensor, " B"]) -> Moment:
+def info_at(rho: Float[Tensor, " B"]) -> StepInfo:
     """Moments at which that share of the budget is used up."""
     step = (rho * (_BUDGET - 1)).round().long()
-    return Moment(step, torch.full_like(step, _BUDGET), tuple(range(len(step))))
+    return StepInfo(step, torch.full_like(step, _BUDGET), tuple(range(len(step))))

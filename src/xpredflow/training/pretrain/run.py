@@ -13,7 +13,7 @@ from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel, build, save
 from xpredflow.tasks import TASKS, Runner
 from xpredflow.training.common.cross_entropy import masked_cross_entropy
-from xpredflow.training.common.masking import corrupt
+from xpredflow.training.common.masking import draw_masks
 from xpredflow.training.common.runs import Run
 from xpredflow.training.pretrain.balance import Balance
 from xpredflow.training.pretrain.batches import BATCHES_PER_CHUNK, Mixture, Source, TextBatch, chunk
@@ -96,7 +96,7 @@ class PretrainConfig:
 
 @dataclass(frozen=True)
 class Progress:
-    """One reported moment of a run."""
+    """One reported info of a run."""
 
     step: int
     loss: float
@@ -185,7 +185,7 @@ class Pretraining:
     def _train_on(self, batch: TextBatch) -> tuple[float, float]:
         config = self.config
         draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
-        noisy = corrupt(
+        noisy = draw_masks(
             batch,
             self.model.block_size,
             self.model.special.eos,

@@ -53,18 +53,18 @@ def chained(p: Pipeline, rng: Random) -> list[str]:
     return [*lines, "return " + p.result.code.format(xs=source)]
 
 
-# What a request asks for. Names are free, but not the manner: it decides how long the answer is,
+# What a request asks for. Names are free, but not the style: it decides how long the answer is,
 # and decoders that may settle any position first would have to guess that before all else.
-MANNERS: dict[str, Callable[[Pipeline, Random], list[str]]] = {
+STYLES: dict[str, Callable[[Pipeline, Random], list[str]]] = {
     "a loop": nested,
     "continue": guards,
     "lists": chained,
 }
 
 
-def write(p: Pipeline, manner: str, rng: Random) -> str:
-    """The whole function in the manner asked for, with names drawn uniformly."""
-    body = MANNERS[manner](p, rng)
+def write(p: Pipeline, style: str, rng: Random) -> str:
+    """The whole function in the style asked for, with names drawn uniformly."""
+    body = STYLES[style](p, rng)
     return "\n".join([f"def {p.signature()}:", *(INDENT + line for line in body)])
 
 

@@ -81,14 +81,14 @@ def _with_argument(step: Step) -> Step:
     return step
 
 
-def request(pipeline: Pipeline, manner: str, rng: Random) -> str:
+def request(pipeline: Pipeline, style: str, rng: Random) -> str:
     """The request in words: few templates, because long prompts were hopeless at this size."""
     keep = rng.choice(("keep if ", "drop unless "))
     steps = [_clause(step, keep, rng) for step in pipeline.steps]
     verb, joint = rng.choice(("Write", "Define")), rng.choice((", ", ", then "))
     element = pipeline.family.element
     return (
-        f"{verb} {pipeline.signature()} with {manner}. For each {element}: {joint.join(steps)}. "
+        f"{verb} {pipeline.signature()} with {style}. For each {element}: {joint.join(steps)}. "
         f"Return {pipeline.result.text}."
     )
 

@@ -4,7 +4,7 @@ from random import Random
 
 from xpredflow.errors import InputError
 from xpredflow.tasks.generated.minicode import draw as drawing
-from xpredflow.tasks.generated.minicode.answers import MANNERS, write
+from xpredflow.tasks.generated.minicode.answers import STYLES, write
 from xpredflow.tasks.generated.minicode.hidden_tests import hidden_tests
 from xpredflow.tasks.generated.minicode.pipeline import Pipeline, parse
 from xpredflow.tasks.generated.splits import (
@@ -30,14 +30,14 @@ class MiniCode:
     def problem(self, split: str, index: int) -> Problem:
         """The problem at an index: train is endless, validation and test have 500 each."""
         pipeline, level, rng = self._draw(split, index)
-        manner = rng.choice([*MANNERS])
-        prompt = drawing.request(pipeline, manner, rng)
-        meta = {"entry_point": pipeline.name, "tests": hidden_tests(pipeline), "manner": manner}
+        style = rng.choice([*STYLES])
+        prompt = drawing.request(pipeline, style, rng)
+        meta = {"entry_point": pipeline.name, "tests": hidden_tests(pipeline), "style": style}
         return Problem(pipeline.id, prompt, level, meta)
 
     def answer(self, problem: Problem, rng: Random) -> str:
-        """One of the right answers in the manner asked for, names drawn uniformly."""
-        return write(parse(problem.id), problem.meta["manner"], rng)
+        """One of the right answers in the style asked for, names drawn uniformly."""
+        return write(parse(problem.id), problem.meta["style"], rng)
 
     def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict:
         """The verdict of `run` (a sandbox) on the program and the problem's hidden tests."""

@@ -6,7 +6,7 @@ from random import Random
 
 from xpredflow.tasks.generated.minimath import story as minimath_story
 from xpredflow.tasks.generated.minimath.wording import tell
-from xpredflow.tasks.generated.minimath.working import MANNERS, work
+from xpredflow.tasks.generated.minimath.working import STYLES, work
 from xpredflow.tasks.generated.splits import (
     RESPONSE_LENGTH,
     Drawer,
@@ -57,13 +57,13 @@ class MiniMath:
     def problem(self, split: str, index: int) -> Problem:
         """The problem at an index: train is endless, validation and test have 500 each."""
         story, level, rng = self._draw(split, index)
-        manner = rng.choice([*MANNERS])
-        meta = {"answer": story.answer, "manner": manner}
-        return Problem(story.id, tell(story, manner, rng), level, meta)
+        style = rng.choice([*STYLES])
+        meta = {"answer": story.answer, "style": style}
+        return Problem(story.id, tell(story, style, rng), level, meta)
 
     def answer(self, problem: Problem, rng: Random) -> str:
-        """One of the right worked answers in the manner asked for: letters and orders are free."""
-        return work(minimath_story.parse(problem.id), problem.meta["manner"], rng)
+        """One of the right worked answers in the style asked for: letters and orders are free."""
+        return work(minimath_story.parse(problem.id), problem.meta["style"], rng)
 
     def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict:
         """Whether the integer after the last #### is the answer and every equation before it holds.

@@ -10,10 +10,10 @@ CONTAINERS = ("bags", "boxes")
 MULTIPLES = {2: "doubles them", 3: "triples them"}
 
 
-def tell(story: Story, manner: str, rng: Random) -> str:
+def tell(story: Story, style: str, rng: Random) -> str:
     """The story, its question, and how to answer it."""
     sentences = [_sentence(holder, story.item, rng) for holder in story.holders]
-    return " ".join([*sentences, _question(story, rng), f"Use {manner}."])
+    return " ".join([*sentences, _question(story, rng), f"Use {style}."])
 
 
 def _sentence(holder: Holder, item: str, rng: Random) -> str:

@@ -22,10 +22,10 @@ class Equation:
     right: int
 
 
-def work(story: Story, manner: str, rng: Random) -> str:
-    """The equations in the manner asked for, and the answer."""
+def work(story: Story, style: str, rng: Random) -> str:
+    """The equations in the style asked for, and the answer."""
     equations = _equations(story, rng)
-    lines = MANNERS[manner](story, equations, rng)
+    lines = STYLES[style](story, equations, rng)
     return "\n".join([*lines, f"#### {story.answer}"])
 
 
@@ -100,7 +100,7 @@ def sentence(story: Story, equations: list[Equation], rng: Random) -> list[str]:
 
 
 # What a problem asks for: it decides how long the answer is (see minicode/answers.py).
-MANNERS: dict[str, Callable[[Story, list[Equation], Random], list[str]]] = {
+STYLES: dict[str, Callable[[Story, list[Equation], Random], list[str]]] = {
     "letters": letters,
     "names": people,
     "units": units,

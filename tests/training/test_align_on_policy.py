@@ -6,11 +6,11 @@ import torch
 from own_answers import own_answers
 
 from xpredflow.training.align.objective import XPrediction
-from xpredflow.training.align.on_policy import EXPONENTS, PASSES, Walk
+from xpredflow.training.align.on_policy import EXPONENTS, PASSES, OnPolicyStates
 from xpredflow.training.align.readout import Top
 from xpredflow.training.align.run import Start
 from xpredflow.training.common.answer_batches import text_batch
-from xpredflow.training.common.masking import Corruption, corrupt
+from xpredflow.training.common.masking import MaskedBatch, draw_masks
 from xpredflow.types import SpecialTokens
 
 SPECIAL = SpecialTokens(mask=3, eos=1)
@@ -18,12 +18,12 @@ TABLE = torch.arange(1000.0).unsqueeze(-1).repeat(1, 2)
 TOKEN, CONFIDENCE = 7, 0.5
 
 
-def noisy_rows() -> Corruption:
+def noisy_rows() -> MaskedBatch:
     draw = torch.Generator().manual_seed(0)
-    return corrupt(text_batch(own_answers(4), SPECIAL, None), None, SPECIAL.eos, draw)
+    return draw_masks(text_batch(own_answers(4), SPECIAL, None), None, SPECIAL.eos, draw)
 
 
-def predict_for(noisy: Corruption):
+def predict_for(noisy: MaskedBatch):
     count = int(noisy.candidates.sum())
 
     def predict(state: torch.Tensor) -> Top:
@@ -35,24 +35,26 @@ def predict_for(noisy: Corruption):
 
 def test_masked_positions_of_walked_rows_move_by_a_power_of_confidence() -> None:
     noisy = noisy_rows()
-    walk = Walk(torch.tensor([True, False, True, False]), torch.tensor([1.0, 1.0, 2.0, 2.0]), 3)
+    on_policy = OnPolicyStates(
+        torch.tensor([True, False, True, False]), torch.tensor([1.0, 1.0, 2.0, 2.0]), 3
+    )
     start = TABLE[noisy.shown(SPECIAL.mask)]
-    state = walk.states(start, noisy, TABLE, predict_for(noisy))
+    state = on_policy.states(start, noisy, TABLE, predict_for(noisy))
     for row, fraction in ((0, 0.5), (2, 0.25)):
         left = (1 - fraction) ** 3
         wanted = TABLE[TOKEN] + left * (TABLE[SPECIAL.mask] - TABLE[TOKEN])
         moved = state[row][noisy.masked[row]]
         torch.testing.assert_close(moved, wanted.expand_as(moved))
-    still = ~(noisy.masked & walk.rows.unsqueeze(-1))
+    still = ~(noisy.masked & on_policy.rows.unsqueeze(-1))
     assert torch.equal(state[still], start[still])
 
 
 def test_rows_that_walk_begin_with_nothing_but_masks() -> None:
     noisy = noisy_rows()
-    walk = Walk(torch.tensor([True, False, True, False]), torch.ones(4), 1)
-    begun = walk.begun(noisy)
-    for row, walks in enumerate(walk.rows.tolist()):
-        assert torch.equal(begun.masked[row], (noisy.candidates if walks else noisy.masked)[row])
+    on_policy = OnPolicyStates(torch.tensor([True, False, True, False]), torch.ones(4), 1)
+    started = on_policy.started(noisy)
+    for row, walks in enumerate(on_policy.rows.tolist()):
+        assert torch.equal(started.masked[row], (noisy.candidates if walks else noisy.masked)[row])
 
 
 def test_only_rows_that_walk_are_passed_through(start_of: Callable[..., Start]) -> None:
@@ -60,9 +62,11 @@ def test_only_rows_that_walk_are_passed_through(start_of: Callable[..., Start]) 
     model = start.load()
     batch = text_batch(start.answers[:4], model.special, model.block_size)
     draw = torch.Generator().manual_seed(0)
-    noisy = corrupt(batch, model.block_size, model.special.eos, draw)
-    walk = Walk(torch.tensor([False, True, False, True]), torch.tensor([1.0, 1.0, 4.0, 2.0]), 3)
-    noisy, rows = walk.begun(noisy), []
+    noisy = draw_masks(batch, model.block_size, model.special.eos, draw)
+    on_policy = OnPolicyStates(
+        torch.tensor([False, True, False, True]), torch.tensor([1.0, 1.0, 4.0, 2.0]), 3
+    )
+    noisy, rows = on_policy.started(noisy), []
     hidden = model.hidden
 
     def counted(inputs: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
@@ -70,7 +74,7 @@ def test_only_rows_that_walk_are_passed_through(start_of: Callable[..., Start]) 
         return hidden(inputs, *rest)
 
     model.hidden = counted  # type: ignore[method-assign]  (a spy)
-    XPrediction(model)(noisy, walk)
+    XPrediction(model)(noisy, on_policy)
     assert rows == [2, 2, 2, 4]
 
 
@@ -79,13 +83,15 @@ def test_rows_walk_alike_alone_and_among_others(start_of: Callable[..., Start]) 
     model = start.load()
     batch = text_batch(start.answers[:4], model.special, model.block_size)
     draw = torch.Generator().manual_seed(0)
-    noisy = corrupt(batch, model.block_size, model.special.eos, draw)
-    walk = Walk(torch.tensor([False, True, False, True]), torch.tensor([1.0, 1.0, 4.0, 2.0]), 3)
-    noisy, objective = walk.begun(noisy), XPrediction(model)
-    together = objective(noisy, walk).error.split(noisy.candidates.sum(-1).tolist())
+    noisy = draw_masks(batch, model.block_size, model.special.eos, draw)
+    on_policy = OnPolicyStates(
+        torch.tensor([False, True, False, True]), torch.tensor([1.0, 1.0, 4.0, 2.0]), 3
+    )
+    noisy, objective = on_policy.started(noisy), XPrediction(model)
+    together = objective(noisy, on_policy).error.split(noisy.candidates.sum(-1).tolist())
     for row in range(4):
         only = torch.tensor([row])
-        alone = objective(noisy.rows(only), walk.only(only)).error
+        alone = objective(noisy.rows(only), on_policy.only(only)).error
         torch.testing.assert_close(alone, together[row])
     still = objective(noisy).error.split(noisy.candidates.sum(-1).tolist())
     assert not torch.allclose(still[1], together[1])
@@ -93,19 +99,26 @@ def test_rows_walk_alike_alone_and_among_others(start_of: Callable[..., Start]) 
 
 
 def test_a_process_without_such_rows_passes_as_often_and_moves_nothing() -> None:
-    walk = Walk(torch.zeros(4, dtype=torch.bool), torch.ones(4), 2)
-    assert walk.own().tolist() == [0]
+    on_policy = OnPolicyStates(torch.zeros(4, dtype=torch.bool), torch.ones(4), 2)
+    assert on_policy.own().tolist() == [0]
     noisy = noisy_rows()
-    part, start = noisy.rows(walk.own()), TABLE[noisy.shown(SPECIAL.mask)]
+    part, start = noisy.rows(on_policy.own()), TABLE[noisy.shown(SPECIAL.mask)]
     here = start[:1, : part.ids.shape[1]]
-    assert torch.equal(walk.only(walk.own()).states(here, part, TABLE, predict_for(part)), here)
+    assert torch.equal(
+        on_policy.only(on_policy.own()).states(here, part, TABLE, predict_for(part)), here
+    )
 
 
 def test_a_drawn_walk_is_the_same_again_and_shares_out_the_rows() -> None:
-    one, two = (Walk.drawn(4000, 0.25, torch.Generator().manual_seed(5)) for _ in range(2))
+    one, two = (
+        OnPolicyStates.drawn(4000, 0.25, torch.Generator().manual_seed(5)) for _ in range(2)
+    )
     assert torch.equal(one.rows, two.rows)
     assert torch.equal(one.exponent, two.exponent)
     assert 0.2 < one.rows.float().mean() < 0.3
     assert set(one.exponent.tolist()) == set(EXPONENTS)
-    passes = {Walk.drawn(1, 0.5, torch.Generator().manual_seed(seed)).passes for seed in range(60)}
+    passes = {
+        OnPolicyStates.drawn(1, 0.5, torch.Generator().manual_seed(seed)).passes
+        for seed in range(60)
+    }
     assert passes == set(range(1, PASSES + 1))

@@ -2,7 +2,7 @@
 
 import torch
 
-from xpredflow.training.common.masking import REACH, corrupt
+from xpredflow.training.common.masking import REACH, draw_masks
 from xpredflow.training.pretrain.batches import TextBatch
 
 
@@ -10,7 +10,7 @@ def test_corruption_is_stratified_and_bounded() -> None:
     response = torch.ones(64, 50, dtype=torch.bool)
     response[:, :10] = False
     batch = TextBatch(torch.zeros(64, 50, dtype=torch.long), response)
-    noise = corrupt(batch, None, 1, torch.Generator().manual_seed(0))
+    noise = draw_masks(batch, None, 1, torch.Generator().manual_seed(0))
     assert not noise.masked[:, :10].any()
     assert noise.masked.any(-1).all()
     assert noise.weight.max() <= 10
@@ -28,7 +28,7 @@ def test_rows_that_are_cut_off_hide_all_that_follows_and_ask_for_what_is_near() 
     response = torch.ones(400, length, dtype=torch.bool)
     response[:, :10] = False
     draw = torch.Generator().manual_seed(0)
-    noise = corrupt(TextBatch(ids, response), None, eos, draw, cut_share=1.0)
+    noise = draw_masks(TextBatch(ids, response), None, eos, draw, cut_share=1.0)
     first = noise.masked.int().argmax(-1)
     columns = torch.arange(length)
     assert torch.equal(noise.masked, columns >= first.unsqueeze(-1))
@@ -43,7 +43,7 @@ def test_rows_of_which_only_the_tail_is_shown_ask_for_what_stands_before_it() ->
     response[:, :10] = False
     batch = TextBatch(torch.arange(60).repeat(600, 1), response)
     draw = torch.Generator().manual_seed(0)
-    noise = corrupt(batch, None, 99, draw, cut_share=0.5, tail_share=1.0)
+    noise = draw_masks(batch, None, 99, draw, cut_share=0.5, tail_share=1.0)
     columns = torch.arange(60)
     last = 9 + noise.masked.sum(-1, keepdim=True)
     assert torch.equal(noise.masked, (columns >= 10) & (columns <= last))
@@ -54,8 +54,8 @@ def test_rows_of_which_only_the_tail_is_shown_ask_for_what_stands_before_it() ->
 def test_some_rows_are_cut_off_and_the_others_stay_as_they_were() -> None:
     response = torch.ones(200, 40, dtype=torch.bool)
     batch = TextBatch(torch.arange(40).repeat(200, 1), response)
-    plain = corrupt(batch, None, 99, torch.Generator().manual_seed(0))
-    mixed = corrupt(batch, None, 99, torch.Generator().manual_seed(0), cut_share=0.5)
+    plain = draw_masks(batch, None, 99, torch.Generator().manual_seed(0))
+    mixed = draw_masks(batch, None, 99, torch.Generator().manual_seed(0), cut_share=0.5)
     same = (plain.masked == mixed.masked).all(-1)
     assert 60 < same.sum() < 140
     assert torch.equal(plain.asked, plain.masked)
@@ -69,7 +69,7 @@ def test_a_block_causal_model_learns_one_block_behind_clean_ones() -> None:
     for i in range(200):
         ids[i, :30] = torch.arange(10, 40)  # the first EOS stands in block 3
         response[i, 5:] = True  # the prompt ends inside block 0
-    noise = corrupt(TextBatch(ids, response), size, eos, torch.Generator().manual_seed(0))
+    noise = draw_masks(TextBatch(ids, response), size, eos, torch.Generator().manual_seed(0))
     blocks = set()
     for i in range(200):
         places = noise.candidates[i].nonzero().flatten()
