@@ -50,7 +50,7 @@ def test_invariants(decoder: str, extra: dict, run: dict, model_seed: int, share
     cap = max(blocks, run["gen_length"] // share, 1)
     model = ToyModel(model_seed)
     last: dict[tuple[int, int], float] = {}
-    for step in stream(model, prompts(3, model_seed), decoder=decoder, steps=cap, **run, **extra):
+    for step in stream(model, prompts(3, model_seed), decoder=decoder, budget=cap, **run, **extra):
         assert not step.canvas.progress.isnan().any()
         for frame in step.frames():
             for i, place in enumerate(frame.positions):
@@ -60,7 +60,7 @@ def test_invariants(decoder: str, extra: dict, run: dict, model_seed: int, share
                 last[frame.row, place] = now
             assert MASK not in frame.tokens
         for done in step.finished:
-            assert 1 <= done.steps <= cap
+            assert 1 <= done.passes <= cap
             assert MASK not in done.all_ids
             assert len(done.all_ids) == len(done.progress) <= run["gen_length"]
 
@@ -69,7 +69,7 @@ def test_invariants(decoder: str, extra: dict, run: dict, model_seed: int, share
 def test_the_same_seed_gives_the_same_text(decoder: str, extra: dict) -> None:
     def run(seed: int) -> list[tuple[list[int], int]]:
         done = generate(ToyModel(), prompts(4), decoder=decoder, gen_length=16, seed=seed, **extra)
-        return [(d.all_ids, d.steps) for d in done]
+        return [(d.all_ids, d.passes) for d in done]
 
     assert run(7) == run(7)
 
@@ -91,7 +91,7 @@ def test_a_row_is_the_same_whatever_its_neighbours(decoder, extra, block_length)
     alone = [generate(ToyModel(), [p], first_row=i, **shared)[0] for i, p in enumerate(several)]
     for a, b, c in zip(together, squeezed, alone, strict=True):
         assert a.all_ids == b.all_ids == c.all_ids
-        assert a.steps == b.steps == c.steps
+        assert a.passes == b.passes == c.passes
 
 
 @every_decoder
@@ -103,17 +103,17 @@ def test_everything_but_the_gaps_is_frozen(decoder: str, extra: dict) -> None:
     model = ToyModel()
     [done] = generate(model, [prompt], decoder=decoder, **extra)
     assert len(done.ids) == len(gaps)
-    assert done.steps <= len(gaps)
+    assert done.passes <= len(gaps)
     # the head ran on nothing else, and what a longer pass reads beside the row is stated
-    assert model.positions_read == done.steps * len(gaps) + done.shadow_positions
+    assert model.positions_read == done.passes * len(gaps) + done.shadow_positions
     for step in stream(model, [prompt], decoder=decoder, **extra):
         assert step.positions.tolist() == [gaps]
 
 
 @every_decoder
 def test_one_pass_is_enough_to_answer(decoder: str, extra: dict) -> None:
-    [done] = generate(ToyModel(), prompts(1), decoder=decoder, gen_length=9, steps=1, **extra)
-    assert done.steps == 1
+    [done] = generate(ToyModel(), prompts(1), decoder=decoder, gen_length=9, budget=1, **extra)
+    assert done.passes == 1
     assert len(done.all_ids) == 9
 
 
@@ -121,4 +121,4 @@ def test_one_pass_is_enough_to_answer(decoder: str, extra: dict) -> None:
 def test_forward_passes_are_counted_per_row(decoder: str, extra: dict) -> None:
     model = ToyModel(3)
     done = generate(model, prompts(5), decoder=decoder, gen_length=10, max_batch=8, **extra)
-    assert model.passes == max(d.steps for d in done)
+    assert model.passes == max(d.passes for d in done)

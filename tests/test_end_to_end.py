@@ -31,7 +31,7 @@ def test_save_and_load_decode_the_same(model, tmp_path: Path, decoder: str) -> N
     save(model, tmp_path, max_shard_bytes=50_000)
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
     again = load(tmp_path)
-    shared = {"decoder": decoder, "gen_length": 20, "steps": "1/2"}
+    shared = {"decoder": decoder, "gen_length": 20, "budget": "1/2"}
     first, second = generate(model, TEXTS[:2], **shared), generate(again, TEXTS[:2], **shared)
     assert first == second
 
@@ -44,7 +44,7 @@ def test_the_cache_is_exact(model, decoder: str, monkeypatch) -> None:
     monkeypatch.setattr(model, "new_cache", lambda slots, length: None)
     uncached = generate(model, TEXTS, **shared)  # every pass reads the whole row
     assert [d.all_ids for d in cached] == [d.all_ids for d in uncached]
-    assert [d.steps for d in cached] == [d.steps for d in uncached]
+    assert [d.passes for d in cached] == [d.passes for d in uncached]
 
 
 @pytest.mark.parametrize("decoder", ["flow", "mask", "threshold:0.3"])
@@ -53,7 +53,7 @@ def test_rows_do_not_depend_on_their_neighbours(model, decoder: str) -> None:
     together = generate(model, TEXTS, max_batch=2, **shared)
     for i, text in enumerate(TEXTS):
         [alone] = generate(model, [text], first_row=i, **shared)
-        assert (alone.all_ids, alone.steps) == (together[i].all_ids, together[i].steps)
+        assert (alone.all_ids, alone.passes) == (together[i].all_ids, together[i].passes)
 
 
 def test_blocks_follow_each_other_and_never_change(model) -> None:
@@ -90,7 +90,7 @@ def test_gaps_in_a_text_are_filled_and_nothing_else(model) -> None:
     assert between in done.text
     assert done.text.endswith(after)
     assert len(done.ids) == 15
-    assert done.steps == 15
+    assert done.passes == 15
 
 
 def test_chat_does_not_go_with_gaps(model) -> None:
@@ -115,6 +115,6 @@ def test_a_prompt_beyond_the_maximum_is_named(model) -> None:
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_low_precision_models_decode(directory: Path, dtype: str) -> None:
     low = load(directory, dtype=dtype)
-    for step in stream(low, TEXTS[:2], gen_length=8, steps="1/2"):
+    for step in stream(low, TEXTS[:2], gen_length=8, budget="1/2"):
         assert step.canvas.state.dtype == torch.float32
         assert step.event.signals.confidence.dtype == torch.float32

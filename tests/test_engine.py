@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from toy import EOS, EOT, ToyModel, prompts
 
 from xpredflow import InputError, Interrupted, StopReason, generate, stream
-from xpredflow.engine.rows import resolve_steps, split_blocks, split_budget
+from xpredflow.engine.budget import resolve_budget, split_budget
+from xpredflow.engine.rows import split_blocks
 
 
 class EndsEarly(ToyModel):
@@ -53,9 +54,9 @@ def test_text_is_trimmed_at_the_first_end_token() -> None:
 def test_later_blocks_are_not_decoded_after_an_end_token() -> None:
     shared = {"decoder": "mask", "gen_length": 16, "block_length": 4}
     [done] = generate(EndsEarly(4 + 6), [[1, 2, 3, 4]], **shared)
-    assert (done.steps, done.reason, len(done.all_ids)) == (8, StopReason.END_OF_TEXT, 8)
+    assert (done.passes, done.reason, len(done.all_ids)) == (8, StopReason.END_OF_TEXT, 8)
     [all_of_it] = generate(EndsEarly(4 + 6), [[1, 2, 3, 4]], stop_at_eos=False, **shared)
-    assert (all_of_it.steps, len(all_of_it.all_ids)) == (16, 16)
+    assert (all_of_it.passes, len(all_of_it.all_ids)) == (16, 16)
     assert all_of_it.ids == done.ids
 
 
@@ -147,13 +148,13 @@ def test_max_new_tokens_is_another_name_for_gen_length() -> None:
         ({"gen_length": 0}, "gen_length is 0: give a whole number"),
         ({"gen_length": "many"}, "gen_length is 'many': expected a whole number"),
         ({"gen_length": 90}, "prompt 0 is too long: 9 tokens . gen_length 90 = 99.*at most 96"),
-        ({"steps": 0, "gen_length": 8}, "steps is 0"),
-        ({"steps": "1/0", "gen_length": 8}, "steps is '1/0'"),
-        ({"steps": "3/2", "gen_length": 8}, "at most 1"),
-        ({"steps": 3, "gen_length": 8, "block_length": 2}, "there are 4 blocks"),
+        ({"budget": 0, "gen_length": 8}, "budget is 0"),
+        ({"budget": "1/0", "gen_length": 8}, "budget is '1/0'"),
+        ({"budget": "3/2", "gen_length": 8}, "at most 1"),
+        ({"budget": 3, "gen_length": 8, "block_length": 2}, "there are 4 blocks"),
         ({"decoder": "threshold:1.5"}, "threshold is 1.5: give a probability"),
         ({"decoder": "mask:best"}, "remasking is 'best'"),
-        ({"commit": "sometimes"}, "commit is 'sometimes': expected 'before', 'after', 'off'"),
+        ({"commit": "sometimes"}, "commit is 'sometimes': expected 'before', 'after' or 'off'"),
         ({"seed": -1}, "seed is -1"),
         ({"gen_length": 4, "max_new_tokens": 5}, "given twice"),
     ],
@@ -195,10 +196,10 @@ def test_blocks_of_a_block_causal_model_follow_absolute_positions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "cap"), [(None, 10), (3, 3), ("1/4", 3), (Fraction(1, 2), 5), ("7", 7), ("1/1", 10)]
+    ("budget", "cap"), [(None, 10), (3, 3), ("1/4", 3), (Fraction(1, 2), 5), ("7", 7), ("1/1", 10)]
 )
-def test_steps_are_a_number_or_a_fraction(steps, cap: int) -> None:
-    assert resolve_steps(steps, 10) == cap
+def test_a_budget_is_a_number_or_a_share(budget, cap: int) -> None:
+    assert resolve_budget(budget, 10) == cap
 
 
 def test_state_is_fp32_whatever_the_model() -> None:

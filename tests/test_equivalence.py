@@ -25,13 +25,13 @@ def test_flow_contains_threshold_decoding(theta, block_length, steps, by) -> Non
     as_flow = Flow(Jump(theta), THRESHOLD_AS_FLOW)
     if by == "commit_above":
         as_flow = Flow(STAY, replace(THRESHOLD_AS_FLOW, commit_above=theta))
-    shared = {"gen_length": 24, "block_length": block_length, "steps": steps, "trace": True}
+    shared = {"gen_length": 24, "block_length": block_length, "budget": steps, "trace": True}
     for seed in range(4):
         model = ToyModel(seed)
         discrete = generate(model, prompts(4, seed), decoder=f"threshold:{theta}", **shared)
         flow = generate(model, prompts(4, seed), decoder=as_flow, **shared)
         for a, b in zip(discrete, flow, strict=True):
-            assert (a.all_ids, a.steps) == (b.all_ids, b.steps)
+            assert (a.all_ids, a.passes) == (b.all_ids, b.passes)
             assert a.trace is not None
             assert b.trace is not None
             for left, right in zip(a.trace, b.trace, strict=True):
@@ -89,13 +89,13 @@ def test_mask_prediction_agrees_with_the_reference(remasking, block, steps) -> N
             remasking=remasking,
             gen_length=16,
             block_length=block,
-            steps=steps,
+            budget=steps,
             stop_at_eos=False,
         )
         for done, prompt in zip(ours, prompts(3, seed), strict=True):
             expected = reference_mask_prediction(model, prompt, 16, steps, block, remasking)
             assert done.all_ids == expected
-            assert done.steps == steps
+            assert done.passes == steps
 
 
 def test_drawn_tokens_follow_the_tempered_distribution() -> None:

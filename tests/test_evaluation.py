@@ -82,7 +82,7 @@ def test_several_samples_per_problem_are_different_draws(model) -> None:
     summary = summarise(samples, job)
     assert sorted(summary.pass_at) == [1, 2]
     assert summary.pass_at[1] == pytest.approx(summary.accuracy)
-    assert summary.steps_max == 6
+    assert summary.passes_max == 6
 
 
 def test_a_file_of_another_evaluation_is_left_alone(model, tmp_path: Path) -> None:
@@ -96,11 +96,11 @@ def test_a_file_of_another_evaluation_is_left_alone(model, tmp_path: Path) -> No
 
 
 def test_the_order_of_options_does_not_make_another_evaluation(tmp_path: Path) -> None:
-    path, options = tmp_path / "out.jsonl", {"steps": 2, "policy": "confidence"}
+    path, options = tmp_path / "out.jsonl", {"budget": 2, "policy": "confidence"}
     path.write_text(json.dumps({"job": asdict(Job("parity", options=options))}) + "\n")
     Records(path, Job("parity", options=dict(reversed(options.items()))))
     with pytest.raises(InputError, match="another evaluation"):
-        Records(path, Job("parity", options={**options, "steps": 3}))
+        Records(path, Job("parity", options={**options, "budget": 3}))
 
 
 def test_the_interval_is_wilsons() -> None:

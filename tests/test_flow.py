@@ -46,18 +46,18 @@ def predictions(tokens: list[int], confidence: list[float]):
 def test_constant_stops_after_the_closed_form(a: float) -> None:
     flow = Flow(Constant(a), BARE)
     steps = [
-        done.steps
-        for done in generate(ToyModel(), prompts(3), decoder=flow, gen_length=7, steps=95)
+        done.passes
+        for done in generate(ToyModel(), prompts(3), decoder=flow, gen_length=7, budget=95)
     ]
     assert steps == [ceil(log(0.1) / log(1 - a))] * 3
 
 
 def test_a_constant_that_cannot_finish_uses_the_budget() -> None:
     done = generate(
-        ToyModel(), prompts(1), decoder=Flow(Constant(1 / 64), BARE), gen_length=7, steps=64
+        ToyModel(), prompts(1), decoder=Flow(Constant(1 / 64), BARE), gen_length=7, budget=64
     )
-    assert done[0].steps == 64
-    assert done[0].stop_reason == "the step budget was used up"
+    assert done[0].passes == 64
+    assert done[0].stop_reason == "the budget was used up"
     assert done[0].progress == pytest.approx([1 - (63 / 64) ** 64] * 7, abs=1e-5)
 
 
@@ -201,10 +201,12 @@ def test_trust_in_the_token_held_takes_a_settled_one_back() -> None:
 
 def test_confirmed_rows_stop_one_pass_after_they_arrived() -> None:
     plain, confirmed = (
-        generate(ToyModel(), prompts(3), decoder=Flow(Constant(0.5), rules), gen_length=7, steps=20)
+        generate(
+            ToyModel(), prompts(3), decoder=Flow(Constant(0.5), rules), gen_length=7, budget=20
+        )
         for rules in (BARE, replace(BARE, confirm=True))
     )
-    assert [done.steps + 1 for done in plain] == [done.steps for done in confirmed]
+    assert [done.passes + 1 for done in plain] == [done.passes for done in confirmed]
 
 
 def test_a_row_is_not_confirmed_by_a_pass_that_takes_something_back() -> None:

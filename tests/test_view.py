@@ -9,7 +9,7 @@ from toy import EOS, EOT, ToyModel
 from xpredflow.engine import loop as engine
 from xpredflow.engine.prompts import Encoded
 from xpredflow.engine.rows import make_row
-from xpredflow.types import Frame
+from xpredflow.engine.steps import Frame
 from xpredflow.watch.terminal import (
     COMMITTED,
     DIM,
@@ -32,7 +32,7 @@ def console(**options):
 
 def view_of(length=4, ids=(1, 2), model=None, screen=None, **options):
     model = model or ToyModel()
-    row = make_row(model, 0, Encoded(list(ids)), gen_length=length, steps=None, block_length=None)
+    row = make_row(model, 0, Encoded(list(ids)), gen_length=length, budget=None, block_length=None)
     return LiveView(model, row, "the prompt", screen or console(), **options)
 
 
@@ -75,7 +75,7 @@ def test_status_line_counts():
     view.take(frame([1, 2, 3, 4], [0.2, 0.4, 0.6, 1.0], reedited=[0, 1]))
     view.take(frame([1, 2, 3, 4], [0.3, 0.5, 1.0, 1.0], reedited=[0], step=1))
     assert view.status().plain == (
-        "step 2/4, progress 0.70 (min 0.30), conf 0.50, re-edits 3, 1.0 tok/step"
+        "pass 2/4, progress 0.70 (min 0.30), conf 0.50, re-edits 3, 1.0 tok/pass"
     )
 
 
@@ -99,8 +99,8 @@ def test_rendering_on_a_terminal():
             view.add(step)
     shown = screen.export_text()
     assert "the prompt" in shown
-    assert "step 0/4" in shown
-    assert "tok/step" in shown
+    assert "pass 0/4" in shown
+    assert "tok/pass" in shown
 
 
 def test_a_reedit_is_underlined_red_on_the_wire():
@@ -183,6 +183,6 @@ def test_control_characters_are_shown_and_not_obeyed():
 
 
 def test_summary_says_why_it_ended():
-    done = engine.generate(ToyModel(), [[1]], gen_length=3, steps=1, stop_at_eos=False)[0]
-    assert summary(done).startswith("1 step · ")
+    done = engine.generate(ToyModel(), [[1]], gen_length=3, budget=1, stop_at_eos=False)[0]
+    assert summary(done).startswith("1 pass · ")
     assert done.stop_reason in summary(done)

@@ -3,7 +3,7 @@
 from xpredflow import generate, load
 
 model = load("tiny")
-print(generate(model, "Write a function.", decoder="flow", steps="1/4")[0].text)
+print(generate(model, "Write a function.", decoder="flow", budget="1/4")[0].text)
 """
 
 from importlib import import_module
@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xpredflow.decoders import make_decoder
     from xpredflow.engine.loop import generate, stream
+    from xpredflow.engine.steps import Decoded, Step, StopReason
     from xpredflow.errors import InputError, Interrupted
     from xpredflow.flow import Flow, Rules
     from xpredflow.models import load, save
     from xpredflow.policies.make import make_policy
-    from xpredflow.types import Decoded, Step, StopReason
 
 __version__ = "0.1.0"
 
 # Names are imported on first use, so that `xpredflow --help` does not wait for torch.
 _HOMES = {
-    "Decoded": "types",
+    "Decoded": "engine.steps",
     "Flow": "flow",
     "InputError": "errors",
     "Interrupted": "errors",
     "Rules": "flow",
-    "Step": "types",
-    "StopReason": "types",
+    "Step": "engine.steps",
+    "StopReason": "engine.steps",
     "generate": "engine.loop",
     "load": "models",
     "make_decoder": "decoders",

@@ -1,19 +1,90 @@
-"""Options by name: one declaration (a dataclass), checked values, no silent misspellings."""
+"""Settings by name: declared once, validated by pydantic, converted from text, never misspelt.
 
-from dataclasses import fields
+@settings
+class Threshold:
+    threshold: float = Field(0.9, ge=0, le=1, description="commit where c reaches this")
+
+A bad value is an InputError that names it and what was expected. `configured` also reads text as a
+user types it: `1/16` is a number, `off` or `none` is None where a setting may be left out.
+"""
+
+import dataclasses
+import re
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import wraps
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import pydantic
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from xpredflow.errors import InputError, unknown_name
 
-_NOTHING = ("none", "off", "")
 T = TypeVar("T")
+_NOTHING = ("none", "off", "")
+_RATIO = re.compile(r"\s*-?\d{1,15}\s*/\s*\d{1,15}\s*")
+_CONFIG = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(Field, dataclasses.field))
+def settings(cls: type[T]) -> type[T]:
+    """A frozen dataclass whose values are validated when it is made."""
+    made: Any = pydantic.dataclasses.dataclass(frozen=True, config=_CONFIG)(cls)
+    original = made.__init__
+
+    @wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            original(self, *args, **kwargs)
+        except ValidationError as error:
+            raise _as_input_error(error, type(self)) from None
+
+    made.__init__ = __init__
+    return made
+
+
+def _from_text(value: Any, hint: Any) -> Any:
+    choices = _alternatives(hint)
+    if isinstance(value, bool) and bool not in choices and {int, float} & {*choices}:
+        return repr(value)  # pydantic would read True as 1
+    if not isinstance(value, str):
+        return value
+    if NoneType in choices and bool not in choices and value.lower() in _NOTHING:
+        return None
+    if float in choices and _RATIO.fullmatch(value):
+        below = Fraction(value.split("/")[1].strip())
+        return float(Fraction(value.replace(" ", ""))) if below else value
+    if int in choices and str in choices and re.fullmatch(r"-?\d{1,15}", value):
+        return int(value)
+    return value
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
 def option_names(cls: type) -> list[str]:
-    """The options that a dataclass declares."""
-    return [f.name for f in fields(cls)]
+    """The settings that a class declares."""
+    return [f.name for f in dataclasses.fields(cls)]
+
+
+def configured(cls: type[T], values: dict[str, Any], where: str) -> T:
+    """The settings of something; a misspelt one is refused with the nearest valid name."""
+    for name in values:
+        if name not in option_names(cls):
+            raise unknown_name("setting", name, option_names(cls), f" of {where}")
+    return cls(**checked(cls, values))
 
 
 def checked(cls: type, values: dict[str, Any]) -> dict[str, Any]:
@@ -22,67 +93,109 @@ def checked(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     return {name: convert(name, value, hints[name]) for name, value in values.items()}
 
 
-def configured(cls: type[T], values: dict[str, Any], command: str) -> T:
-    """The settings of a command; a misspelt one is refused with the nearest valid name."""
-    for name in values:
-        if name not in option_names(cls):
-            raise unknown_name("setting", name, option_names(cls), f" of {command}")
-    return cls(**checked(cls, values))
-
-
 def convert(name: str, value: Any, hint: Any) -> Any:
     """One value as its declared type, or an error that names it."""
-    choices = _alternatives(hint)
-    for choice in choices:
-        converted = _try(value, choice)
-        if converted is not _FAILED:
-            return converted
-    expected = " or ".join(_describe(choice) for choice in choices)
-    raise InputError(f"{name} is {value!r}: expected {expected}")
-
-
-_FAILED = object()
-
-
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def _describe(choice: Any) -> str:
-    if choice is NoneType:
-        return "off"
-    if get_origin(choice) is Literal:
-        return ", ".join(map(repr, get_args(choice)))
-    return {int: "a whole number", float: "a number or a fraction such as 1/16"}.get(
-        choice, getattr(choice, "__name__", str(choice))
-    )
-
-
-def _try(value: Any, choice: Any) -> Any:
-    if choice is NoneType:
-        return None if value is None or _text(value) in _NOTHING else _FAILED
-    if get_origin(choice) is Literal:
-        return value if value in get_args(choice) else _FAILED
-    if choice is bool:
-        truth = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
-        return value if isinstance(value, bool) else truth.get(str(_text(value)), _FAILED)
-    if choice in (int, float):
-        return _number(value, choice)
-    return value if isinstance(value, get_origin(choice) or choice) else _FAILED
-
-
-def _text(value: Any) -> str | None:
-    return value.lower() if isinstance(value, str) else None
-
-
-def _number(value: Any, choice: type) -> Any:
-    if isinstance(value, bool):
-        return _FAILED
-    if choice is int and isinstance(value, str) and "/" in value:
-        return _FAILED  # 1/1 of the length is not one pass
     try:
-        exact = Fraction(value) if isinstance(value, str) else value
-        number = choice(exact)
-    except (ValueError, TypeError, ZeroDivisionError):
-        return _FAILED
-    return number if choice is float or number == exact else _FAILED
+        return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True)).validate_python(
+            _from_text(value, hint)
+        )
+    except ValidationError as error:
+        raise InputError(f"{name} is {value!r}: {_expected(error.errors())}") from None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One declared setting, for help texts, flags and catalogues."""
+
+    name: str
+    hint: Any
+    default: Any  # dataclasses.MISSING where there is none
+    help: str
+    group: str
+
+    @property
+    def written_default(self) -> str:
+        """The default as a user would write it."""
+        if self.default is None:
+            return "none"
+        if isinstance(self.default, bool):
+            return "on" if self.default else "off"
+        return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
+
+
+def described(cls: type) -> list[Setting]:
+    """Every setting with its default, its help text and the group it belongs to."""
+    infos: dict[str, FieldInfo] = getattr(cls, "__pydantic_fields__", {})
+    hints = get_type_hints(cls)
+    found = []
+    for declared in dataclasses.fields(cls):
+        info, default = infos.get(declared.name), declared.default
+        if isinstance(default, FieldInfo):
+            info, default = default, default.default
+        extra = info.json_schema_extra if info is not None else None
+        group = str(extra.get("group", "")) if isinstance(extra, dict) else ""
+        text = (info.description or "") if info is not None else ""
+        found.append(Setting(declared.name, hints[declared.name], default, text, group))
+    return found
+
+
+def _as_input_error(error: ValidationError, cls: type) -> InputError:
+    """The first complaint, with all that the value may be."""
+    errors = error.errors()
+    first = errors[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, InputError):  # a check of several settings together
+        return cause
+    name = str(first["loc"][0]) if first["loc"] else cls.__name__
+    if first["type"] == "unexpected_keyword_argument":
+        return unknown_name("setting", name, option_names(cls), f" of {cls.__name__}")
+    if first["type"] in ("missing", "missing_argument"):
+        return InputError(f"{name} is missing: {cls.__name__} needs it")
+    same = [e for e in errors if e["loc"][:1] == first["loc"][:1]]
+    return InputError(f"{name} is {first['input']!r}: {_expected(same)}")
+
+
+_BOUNDS = {
+    "greater_than": ("gt", ">"),
+    "greater_than_equal": ("ge", "≥"),
+    "less_than": ("lt", "<"),
+    "less_than_equal": ("le", "≤"),
+}
+
+
+def _expected(errors: Any) -> str:
+    """What pydantic expected, in our words; alternatives are joined."""
+    return "expected " + " or ".join(dict.fromkeys(_one_expected(error) for error in errors))
+
+
+def _one_expected(error: Any) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _BOUNDS:
+        key, sign = _BOUNDS[kind]
+        return f"a number {sign} {context[key]:g}"
+    if kind.startswith("int"):
+        return "a whole number"
+    if kind.startswith(("float", "finite")):
+        return "a number or a fraction such as 1/16"
+    if kind.startswith("bool"):
+        return "on or off"
+    if kind == "literal_error":
+        return context["expected"]
+    if kind.startswith("none"):
+        return "off"
+    if kind.startswith("string"):
+        return "a text"
+    return error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+
+
+__all__ = [
+    "Field",
+    "Literal",
+    "Setting",
+    "checked",
+    "configured",
+    "convert",
+    "described",
+    "option_names",
+    "settings",
+]

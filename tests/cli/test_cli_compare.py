@@ -11,17 +11,17 @@ DECODERS = "flow:confidence,threshold:{0.2,0.9},mask+temperature=0.5"
 
 
 def test_a_comparison_is_made_once(run: Callable[..., Any], model: Any, tmp_path: Path) -> None:
-    arguments = ["compare", "-d", DECODERS, "--budgets", "1/4,1", "--out", str(tmp_path), *QUICK]
+    arguments = ["compare", "-d", DECODERS, "--budgets", "1/4,full", "--out", str(tmp_path), *QUICK]
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert [(p["decoder"], p["setting"]) for p in found["points"]] == [
         ("flow:confidence", "budget 1/4"),
-        ("flow:confidence", "budget 1"),
+        ("flow:confidence", "budget full"),
         ("threshold:{0.2,0.9}", "0.2"),
         ("threshold:{0.2,0.9}", "0.9"),
         ("mask+temperature=0.5", "budget 1/4"),
-        ("mask+temperature=0.5", "budget 1"),
+        ("mask+temperature=0.5", "budget full"),
     ]
     assert [p["share"] for p in found["points"][-2:]] == [0.25, 1.0]
     assert all(0 <= area <= 1 for by_task in found["areas"].values() for area in by_task.values())
@@ -51,7 +51,7 @@ def test_bad_input_is_named(run: Callable[..., Any], tmp_path: Path) -> None:
         (["-d", "threshold:high"], "threshold is 'high'"),
         (["-d", "mask+temprature=1"], "did you mean 'temperature'"),
         (["-d", "flow:learned:none"], "policy file 'none.safetensors'"),
-        (["--budgets", "4"], "budget '4': give fractions"),
+        (["--budgets", "5/4"], "as a share it must be"),
         (["-d", "mask", "-o", "tau=1"], "unknown option 'tau'"),
         (["-t", "minimat"], "did you mean 'minimath'"),
         (["--split", "tests"], "did you mean 'test'"),

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from xpredflow.cli import app
 
-FIELDS = {"task", "decoder", "policy", "budget", "n", "accuracy", "steps_mean", "steps_max"}
+FIELDS = {"task", "decoder", "policy", "budget", "n", "accuracy", "passes_mean", "passes_max"}
 QUICK = ["--limit", "3", "--split", "validation", "-b", "4", "-o", "max_batch=4"]
 
 
@@ -27,7 +27,7 @@ def test_a_row_per_task() -> None:
         assert row.keys() >= FIELDS
         assert (row["n"], row["policy"], row["budget"]) == (3, "confidence", "4")
         assert row["low"] <= row["accuracy"] <= row["high"]
-        assert row["steps_max"] <= 4
+        assert row["passes_max"] <= 4
 
 
 def test_plain_rows_and_pass_at_k() -> None:
@@ -41,8 +41,8 @@ def test_plain_rows_and_pass_at_k() -> None:
 def test_a_budget_of_one_over_one_is_the_full_one() -> None:
     short = ["-t", "minimath", "-d", "mask", "-o", "gen_length=6", "--limit", "2", "--json"]
     rows = [json.loads(call(*short, *more).stdout) for more in ([], ["-b", "1/1"], ["-b", "1"])]
-    assert [row["steps_max"] for row in rows] == [6, 6, 1]
-    assert [row["budget"] for row in rows] == ["1/1", "1/1", "1"]
+    assert [row["passes_max"] for row in rows] == [6, 6, 1]
+    assert [row["budget"] for row in rows] == ["full", "1/1", "1"]
 
 
 def test_samples_are_kept_and_reused(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_samples_are_kept_and_reused(tmp_path: Path) -> None:
     first, second = call(*arguments), call(*arguments)
     lines = [json.loads(line) for line in (tmp_path / "minimath.jsonl").open()]
     assert len(lines) == 1 + 3
-    assert lines[1].keys() >= {"prompt", "answer", "passed", "reason", "steps", "seed"}
+    assert lines[1].keys() >= {"prompt", "answer", "passed", "reason", "passes", "seed"}
     one, two = json.loads(first.stdout), json.loads(second.stdout)
     assert {**one, "seconds": 0} == {**two, "seconds": 0}
 
@@ -92,4 +92,4 @@ def test_a_published_task_from_a_file(tmp_path: Path) -> None:
     result = call("-t", "gsm8k", "-d", "mask", "-b", "2", *given)
     assert result.exit_code == 0, result.stderr
     row = json.loads(result.stdout)
-    assert (row["task"], row["n"], row["steps_max"]) == ("gsm8k", 2, 2)
+    assert (row["task"], row["n"], row["passes_max"]) == ("gsm8k", 2, 2)

@@ -26,18 +26,18 @@ def test_several_prompts_come_out_in_order(run, model):
 
 
 def test_json_has_one_object_per_prompt(run, model):
-    result = run("generate", "one", "two", "--json", "--seed", "3", "-d", "mask", "--steps", "1/4")
+    result = run("generate", "one", "two", "--json", "--seed", "3", "-d", "mask", "--budget", "1/4")
     records = [json.loads(line) for line in result.stdout.splitlines()]
     assert [record["prompt"] for record in records] == ["one", "two"]
-    expected = engine.generate(model, "one", decoder="mask", steps="1/4", seed=3, gen_length=8)[0]
+    expected = engine.generate(model, "one", decoder="mask", budget="1/4", seed=3, gen_length=8)[0]
     first = records[0]
     assert first["text"] == expected.text
     assert first["ids"] == expected.ids
-    assert first["steps"] == 2
+    assert first["passes"] == 2
     assert first["mean_progress"] == 1.0
     assert (first["model"], first["decoder"], first["seed"]) == ("byte-toy", "mask", 3)
     assert first["stop_reason"] == expected.stop_reason
-    assert first["options"] == {"seed": 3, "steps": "1/4", "gen_length": 8}
+    assert first["options"] == {"seed": 3, "budget": "1/4", "gen_length": 8}
     assert first["tokens_per_forward"] == expected.tokens_per_forward
     assert first["failed"] is False
 
@@ -106,7 +106,7 @@ def test_options_reach_engine_and_decoder_and_defaults_stay_there(run, monkeypat
 
 def test_an_option_of_the_decoder_changes_what_it_does(run):
     steps = [
-        json.loads(run("generate", "x", "--json", "-d", "threshold", "-o", pair).stdout)["steps"]
+        json.loads(run("generate", "x", "--json", "-d", "threshold", "-o", pair).stdout)["passes"]
         for pair in ("threshold=1", "threshold=0")
     ]
     assert steps == [8, 1]
@@ -119,8 +119,8 @@ def test_an_option_of_the_decoder_changes_what_it_does(run):
         (["x", "-o", "tau"], "expected NAME=VALUE"),
         (["x", "-o", "seed=1", "--seed", "2"], "give it once"),
         (["x", "-o", "tau=high"], "tau is 'high': expected a number"),
-        (["x", "--steps", "abc"], "steps is 'abc'"),
-        (["x", "--steps", "3/2"], "at most 1"),
+        (["x", "--budget", "abc"], "budget is 'abc'"),
+        (["x", "--budget", "3/2"], "at most 1"),
         (["x", "--seed", "soon"], "seed is 'soon': expected a whole number"),
         (["x", "--max-batch", "0"], "max_batch is 0"),
         (["x", "--decoder", "flwo"], "did you mean 'flow'?"),
@@ -133,7 +133,7 @@ def test_an_option_of_the_decoder_changes_what_it_does(run):
         (["x", "--trace", "/"], "is a directory"),
         ([], "standard input is empty"),
         (["\udcff"], "not valid UTF-8"),
-        (["x", "--stepz", "3"], "--steps"),
+        (["x", "--budgetz", "3"], "--budget"),
     ],
 )
 def test_bad_input_is_named_and_exits_with_2(run, arguments, message):

@@ -10,7 +10,7 @@ from xpredflow.training.common.answers import Answer
 from xpredflow.training.policy import plots as policy_plots
 
 QUICK = [
-    *("-t", "minimath", "-n", "2", "-o", "steps=4", "-o", "prompts=2", "-o", "group=2"),
+    *("-t", "minimath", "-n", "2", "-o", "budget=4", "-o", "prompts=2", "-o", "group=2"),
     *("-o", "validation=2", "-o", "init_prompts=2", "-o", "init_fits=20", "-o", "hidden=8"),
     *("-o", "gen_length=12", "--threads", "1"),
 ]
@@ -73,7 +73,7 @@ def test_prompts_are_the_solved_ones(run, tmp_path: Path) -> None:
         (["-o", "groop=4"], "unknown setting 'groop' of train-policy: did you mean 'group'"),
         (["-o", "group"], "-o 'group': expected NAME=VALUE, such as -o group=16"),
         (["-o", "group=1"], "group is 1"),
-        (["-o", "normalise=never"], "normalise is 'never': expected 'none', 'total', 'position'"),
+        (["-o", "normalise=never"], "normalise is 'never': expected 'none', 'total' or 'position'"),
         (["-o", "init=pover:8"], "init is 'pover:8': give a heuristic"),
         (["-o", "init=learned:gone"], "'gone.safetensors' does not exist"),
         (["-n", "many"], "updates is 'many': expected a whole number"),

@@ -21,7 +21,7 @@ def test_help_does_not_import_torch():
 
 
 def test_the_embedded_model_runs_piped():
-    command = [COMMAND, "generate", "--gen-length", "4", "--steps", "1", "--no-chat"]
+    command = [COMMAND, "generate", "--gen-length", "4", "--budget", "1", "--no-chat"]
     done = subprocess.run(command, input="Hi", capture_output=True, text=True, env=ONE_THREAD)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("\n")
@@ -47,7 +47,7 @@ def test_completion_script_is_offered():
 
 def test_a_terminal_sees_the_text_settle():
     master, slave = pty.openpty()
-    command = [COMMAND, "generate", "Hi", "--gen-length", "6", "--steps", "2", "-d", "mask"]
+    command = [COMMAND, "generate", "Hi", "--gen-length", "6", "--budget", "2", "-d", "mask"]
     process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=ONE_THREAD)
     os.close(slave)
     shown = b""
@@ -59,6 +59,6 @@ def test_a_terminal_sees_the_text_settle():
     os.close(master)
     assert process.wait() == 0
     screen = shown.decode()
-    assert "step 2/2" in screen
-    assert "2 steps · " in screen
+    assert "pass 2/2" in screen
+    assert "2 passes · " in screen
     assert " tokens per step · every position converged" in screen

@@ -42,8 +42,8 @@ def test_the_main_table_is_made_once(
     assert result.exit_code == 0, result.stderr
     table = json.loads(result.stdout)
     rows = {row["method"]: row["ours"]["tiny, minimath"] for row in table["rows"]}
-    assert (rows["full"]["steps_mean"], rows["quarter"]["steps_mean"]) == (8, 2)
-    assert rows["matched"]["steps_mean"] == round(rows["flow"]["steps_mean"])
+    assert (rows["full"]["passes_mean"], rows["quarter"]["passes_mean"]) == (8, 2)
+    assert rows["matched"]["passes_mean"] == round(rows["flow"]["passes_mean"])
     assert [row["weights"] for row in table["rows"]] == ["pretrained"] * 2 + [
         *("aligned", "pretrained")
     ]
@@ -128,7 +128,7 @@ def test_bad_input_is_named(run: Callable[..., Any], inputs: list[str], tmp_path
         (["anchor", "-t", "gsm8k", "--data", "gsm8k=x"], "table 'anchor' needs --answers FILE"),
         (["alignment", "--align-run", str(tmp_path)], "holds no log.jsonl"),
         (["anchor", "--answers", "none.jsonl"], "no file 'none.jsonl'"),
-        (["anchor", "-o", "steps=4"], "steps is what is varied here"),
+        (["anchor", "-o", "budget=4"], "budget is what is varied here"),
         (["anchor", "-o", "tauu=4"], "did you mean 'tau'"),
         (["anchor", "-t", "minimaths"], "did you mean 'minimath'"),
         (["anchor", "--split", "tset"], "did you mean 'test'"),

@@ -60,5 +60,5 @@ def assert_same_decoding(one: str | Decoder, other: str | Decoder, **options) ->
         left = generate(ToyModel(1), prompts(3, 1), decoder=one, **shared)
         right = generate(ToyModel(1), prompts(3, 1), decoder=other, **shared)
         for a, b in zip(left, right, strict=True):
-            assert (a.all_ids, a.steps) == (b.all_ids, b.steps)
+            assert (a.all_ids, a.passes) == (b.all_ids, b.passes)
             assert [f.committed for f in a.trace or ()] == [f.committed for f in b.trace or ()]

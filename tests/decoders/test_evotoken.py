@@ -47,6 +47,6 @@ def test_while_no_state_matters_it_is_mask_prediction() -> None:
         def logits(self, inputs, positions, columns, cache=None, slots=None):
             return super().logits(torch.zeros_like(inputs), positions, columns)
 
-    shared = {"gen_length": 12, "steps": "1/2", "trace": True}
+    shared = {"gen_length": 12, "budget": "1/2", "trace": True}
     evolved = generate(Blind(), prompts(3), decoder="evotoken", **shared)
     assert evolved == generate(Blind(), prompts(3), decoder="mask", **shared)

@@ -56,7 +56,7 @@ def test_the_longer_passes_are_counted() -> None:
     model = ToyModel()
     [done] = generate(model, prompts(1), decoder="wino", **shared)
     assert done.shadow_positions * 2 == model.positions_read
-    assert done.shadow_positions >= done.steps
+    assert done.shadow_positions >= done.passes
     assert generate(ToyModel(), prompts(1), decoder="threshold", **shared)[0].shadow_positions == 0
 
 

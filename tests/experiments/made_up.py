@@ -3,8 +3,8 @@
 from xpredflow.evaluation.run import Summary, wilson
 
 
-def found(right: int, n: int = 100, steps: float = 10.0, **changes) -> Summary:
-    """A row with `right` of `n` solved in `steps` passes."""
+def found(right: int, n: int = 100, passes: float = 10.0, **changes) -> Summary:
+    """A row with `right` of `n` solved in `passes` passes."""
     low, high = wilson(right, n)
     values = {
         "task": "minimath",
@@ -15,9 +15,9 @@ def found(right: int, n: int = 100, steps: float = 10.0, **changes) -> Summary:
         "accuracy": right / n,
         "low": low,
         "high": high,
-        "steps_mean": steps,
-        "steps_median": steps,
-        "steps_max": int(steps),
+        "passes_mean": passes,
+        "passes_median": passes,
+        "passes_max": int(passes),
         "tokens_per_forward": 1.0,
         "pass_at": {1: right / n},
     }

@@ -34,8 +34,8 @@ def test_options_that_nobody_has_or_that_are_varied_are_refused() -> None:
         plan(tua="0.8").check([FLOW, MASK])
     with pytest.raises(InputError, match="unknown option 'tau'"):
         plan(tau="0.8").check([MASK])
-    with pytest.raises(InputError, match="-o steps: steps is what is varied"):
-        plan(steps="4").check([MASK])
+    with pytest.raises(InputError, match="-o budget: budget is what is varied"):
+        plan(budget="4").check([MASK])
     with pytest.raises(InputError, match="gen_length is 'long'"):
         plan(gen_length="long").check([MASK])
     with pytest.raises(InputError, match="no tasks were given"):
@@ -56,7 +56,7 @@ def test_other_weights_under_the_same_name_are_another_job(tmp_path: Path) -> No
         policy = {"policy": f"learned:{tmp_path / 'model'}"}
         names |= {bench.slug(Job("minimath", decoder="flow", options=policy, model="some/id"))}
     assert len(names) == 4
-    assert all(name.startswith("minimath-flow-1-") and "." not in name for name in names)
+    assert all(name.startswith("minimath-flow-full-") and "." not in name for name in names)
 
 
 def test_what_soft_masking_learned_is_read_beside_the_weights(tmp_path: Path) -> None:

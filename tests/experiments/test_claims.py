@@ -35,21 +35,21 @@ def test_a_claim_speaks_in_one_sentence_with_its_figures() -> None:
 
 def test_fewer_passes() -> None:
     claim = fewer_passes("a", "b", "fewer", "not fewer")
-    assert claim.judge("", {"a": found(1, steps=7), "b": found(1, steps=8)}).sentence == (
+    assert claim.judge("", {"a": found(1, passes=7), "b": found(1, passes=8)}).sentence == (
         "fewer (7.0 against 8.0 passes)"
     )
-    assert not claim.judge("", {"a": found(1, steps=8), "b": found(1, steps=8)}).holds
+    assert not claim.judge("", {"a": found(1, passes=8), "b": found(1, passes=8)}).holds
 
 
 def test_main() -> None:
     papers = {
-        "full": found(46, steps=96),
-        "quarter": found(34, steps=24),
-        "flow": found(45, steps=14),
-        "matched": found(12, steps=14),
+        "full": found(46, passes=96),
+        "quarter": found(34, passes=24),
+        "flow": found(45, passes=14),
+        "matched": found(12, passes=14),
     }
     assert outcomes(main_table.CLAIMS, papers) == [True, True, True, True]
-    slow = {**papers, "flow": found(30, steps=24), "matched": found(34, steps=24)}
+    slow = {**papers, "flow": found(30, passes=24), "matched": found(34, passes=24)}
     assert outcomes(main_table.CLAIMS, slow) == [False, False, False, False]
     lead = main_table.CLAIMS[3].judge("", papers).sentence
     assert lead.endswith("(+33.0% against +11.0%)")
@@ -76,27 +76,27 @@ def test_ablations() -> None:
 
 def test_policy() -> None:
     papers = {
-        "small": found(0, steps=64),
-        "large": found(29, steps=60),
-        "confidence": found(25, steps=20),
-        "learned": found(33, steps=35),
+        "small": found(0, passes=64),
+        "large": found(29, passes=60),
+        "confidence": found(25, passes=20),
+        "learned": found(33, passes=35),
     }
     assert outcomes(policies.CLAIMS, papers) == [True] * 4
-    assert outcomes(policies.CLAIMS, {**papers, "learned": found(29, steps=61)})[:2] == [False] * 2
-    hasty = {**papers, "learned": found(33, steps=10), "small": found(0, steps=50)}
+    assert outcomes(policies.CLAIMS, {**papers, "learned": found(29, passes=61)})[:2] == [False] * 2
+    hasty = {**papers, "learned": found(33, passes=10), "small": found(0, passes=50)}
     assert outcomes(policies.CLAIMS, hasty) == [True, True, False, False]
 
 
 def test_topk() -> None:
     steps = (35.1, 37.2, 38.1, 38.6, 38.6)
     papers = {
-        key: found(right, steps=s)
+        key: found(right, passes=s)
         for key, right, s in zip(topk.KEYS, (33, 30, 30, 29, 29), steps, strict=True)
     }
     assert topk.KEYS == ("1", "2", "4", "8", "None")
     assert outcomes(topk.CLAIMS, papers) == [True, True]
-    assert outcomes(topk.CLAIMS, {**papers, "4": found(34, steps=36)}) == [False, False]
-    same = {key: found(30, steps=24) for key in topk.KEYS}
+    assert outcomes(topk.CLAIMS, {**papers, "4": found(34, passes=36)}) == [False, False]
+    same = {key: found(30, passes=24) for key in topk.KEYS}
     assert outcomes(topk.CLAIMS, same) == [True, False]
 
 

@@ -9,7 +9,7 @@ from xpredflow import InputError
 from xpredflow.experiments.bench import Trial
 from xpredflow.experiments.compare import area_grid, areas, compared, goal
 from xpredflow.experiments.parallelism import Point, area, staircase, unbeaten
-from xpredflow.experiments.specs import contenders, shares
+from xpredflow.experiments.specs import budgets_of, contenders
 
 
 def test_the_area_is_a_mean_over_log_shares() -> None:
@@ -38,14 +38,14 @@ def test_the_front_and_the_staircase() -> None:
 
 
 def test_decoders_without_a_sweep_run_under_every_budget() -> None:
-    [mask] = contenders("mask", ["1/4", "1"])
-    assert [variant.label for variant in mask.variants] == ["budget 1/4", "budget 1"]
-    assert mask.variants[0].trial == Trial("mask", {"steps": "1/4"})
+    [mask] = contenders("mask", ["1/4", "full"])
+    assert [variant.label for variant in mask.variants] == ["budget 1/4", "budget full"]
+    assert mask.variants[0].trial == Trial("mask", {"budget": "1/4"})
     assert mask.variants[1].trial == Trial("mask")
 
 
 def test_a_sweep_runs_each_value_at_full_budget() -> None:
-    text = "threshold:{0.5, 0.9},flow:power:8+tau={0.7,0.9}+top_k=2,mask+steps=1/3"
+    text = "threshold:{0.5, 0.9},flow:power:8+tau={0.7,0.9}+top_k=2,mask+budget=1/3"
     sweep, flow, mask = contenders(text, ["1/4"])
     assert sweep.spec == "threshold:{0.5, 0.9}"
     assert [variant.trial for variant in sweep.variants] == [
@@ -56,13 +56,13 @@ def test_a_sweep_runs_each_value_at_full_budget() -> None:
     assert flow.variants[1].trial == Trial(
         "flow", {"policy": "power:8", "tau": "0.9", "top_k": "2"}
     )
-    assert [variant.trial.options for variant in mask.variants] == [{"steps": "1/3"}]
+    assert [variant.trial.options for variant in mask.variants] == [{"budget": "1/3"}]
 
 
 def test_paths_keep_their_colons_and_pluses() -> None:
     [flow] = contenders("flow:learned:a+b/c:d+tau=0.8", ["1/4"])
     options = flow.variants[0].trial.options
-    assert options == {"steps": "1/4", "policy": "learned:a+b/c:d", "tau": "0.8"}
+    assert options == {"budget": "1/4", "policy": "learned:a+b/c:d", "tau": "0.8"}
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,20 @@ def test_bad_specs_are_named(text: str, message: str) -> None:
         contenders(text, ["1/4"])
 
 
-def test_budgets_are_shares_of_the_length() -> None:
-    assert shares("1, 1/4,0.5,1/4") == ["1/4", "1/2", "1"]
-    for text in ("2", "0", "quarter", "1/0", ","):
+def test_budgets_are_passes_or_shares_of_the_length() -> None:
+    assert budgets_of("1, 1/4,50%,25%,full") == ["1", "25%", "50%", "full"]
+    for text in ("3/2", "0", "quarter", "1/0", ","):
         with pytest.raises(InputError, match="budget"):
-            shares(text)
+            budgets_of(text)
 
 
 def test_the_comparison_as_a_report() -> None:
     points = [
-        Point("minimath", "mask", "budget 1/4", 0.25, found(40, steps=24)),
-        Point("minimath", "mask", "budget 1", 1.0, found(90, steps=96)),
-        Point("minimath", "flow", "budget 1/4", 0.2, found(50, steps=19.2)),
-        Point("minicode", "mask", "budget 1/4", 0.25, found(0, steps=24)),
-        Point("minicode", "flow", "budget 1/4", 0.25, found(10, steps=24)),
+        Point("minimath", "mask", "budget 1/4", 0.25, found(40, passes=24)),
+        Point("minimath", "mask", "budget 1", 1.0, found(90, passes=96)),
+        Point("minimath", "flow", "budget 1/4", 0.2, found(50, passes=19.2)),
+        Point("minicode", "mask", "budget 1/4", 0.25, found(0, passes=24)),
+        Point("minicode", "flow", "budget 1/4", 0.25, found(10, passes=24)),
     ]
     best = areas(points)
     assert best["flow"]["minimath"] == pytest.approx(0.5 * log(5) / log(20))
@@ -114,21 +114,21 @@ def test_the_comparison_as_a_report() -> None:
 
 def test_the_goal_is_judged_at_every_point_of_the_others() -> None:
     learned = [
-        Point("minimath", "flow:learned:a+tau={0.7,0.9}", "0.7", 0.06, found(80, steps=4)),
-        Point("minimath", "flow:learned:a+tau={0.7,0.9}", "0.9", 0.12, found(90, steps=8)),
+        Point("minimath", "flow:learned:a+tau={0.7,0.9}", "0.7", 0.06, found(80, passes=4)),
+        Point("minimath", "flow:learned:a+tau={0.7,0.9}", "0.9", 0.12, found(90, passes=8)),
     ]
     beaten = [
-        Point("minimath", "eb", "0.1", 0.12, found(90, steps=8)),  # equal is on the curve
-        Point("minimath", "eb", "0.5", 0.08, found(80, steps=5)),
-        Point("minimath", "mask", "budget 1", 1.0, found(99, steps=64)),  # beyond the range
-        Point("minimath", "flow:power:8", "steps 1/4", 0.07, found(95, steps=4)),  # the flow's own
+        Point("minimath", "eb", "0.1", 0.12, found(90, passes=8)),  # equal is on the curve
+        Point("minimath", "eb", "0.5", 0.08, found(80, passes=5)),
+        Point("minimath", "mask", "budget 1", 1.0, found(99, passes=64)),  # beyond the range
+        Point("minimath", "flow:power:8", "budget 1/4", 0.07, found(95, passes=4)),
     ]
     who = "On minimath, flow with a learned policy, all its settings together,"
     span = "every other decoder's curve from 0.05 to 0.25 of the full budget"
     assert goal(learned + beaten) == [f"{who} is on or above {span}."]
     # faster than the range: what it solves counts from 0.05 on, where the flow has nothing yet
-    fast = Point("minimath", "credit", "0.7", 0.03, found(10, steps=2))
-    better = Point("minimath", "eb", "0.2", 0.1, found(81, steps=6))
+    fast = Point("minimath", "credit", "0.7", 0.03, found(10, passes=2))
+    better = Point("minimath", "eb", "0.2", 0.1, found(81, passes=6))
     assert goal([*learned, *beaten, fast, better]) == [
         f"{who} is not above {span} (credit, 0.7: 10.0% in 2.0 passes against 0.0%;"
         " eb, 0.2: 81.0% in 6.0 passes against 80.0%)."

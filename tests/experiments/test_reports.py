@@ -63,7 +63,7 @@ def test_files_of_a_report(tmp_path: Path) -> None:
 
 def test_the_main_table_quotes_both_of_the_papers_figures() -> None:
     methods = main_table.methods(Inputs(policy="p"))
-    column = {method.key: found(45, steps=14.25) for method in methods}
+    column = {method.key: found(45, passes=14.25) for method in methods}
     layout = Layout("Main", methods, main_table.CLAIMS, accuracy_and_passes, ("Last.",))
     report = arranged(layout, {"tiny, minicode": column, "tiny, minimath": column}, ["First."])
     assert report.header[:3] == ["", "tiny, minicode", "tiny, minimath"]

@@ -18,7 +18,7 @@ from xpredflow.harness.requests import read_request
         ({"decoder": "flw"}, "did you mean 'flow'"),
         ({"chat": True}, "--apply_chat_template"),
         ({"system": "be kind"}, "--system_instruction"),
-        ({"steps": "5/4"}, "at most 1"),
+        ({"budget": "5/4"}, "at most 1"),
         ({"gen_length": 8, "max_new_tokens": 8}, "given twice"),
         ({"mc_num": 0}, "mc_num is 0"),
         ({"mc_num": "many"}, "whole number"),

@@ -22,8 +22,8 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OMP_NUM_THREADS":
 
 
 def test_a_table_offline(tmp_path: Path) -> None:
-    steps = tmp_path / "steps.jsonl"
-    arguments = f"decoder=threshold,steps=2,max_batch=2,dtype=float32,steps_file={steps}"
+    passes = tmp_path / "passes.jsonl"
+    arguments = f"decoder=threshold,budget=2,max_batch=2,dtype=float32,passes_file={passes}"
     # the user's own tasks stand beside ours
     (tmp_path / "mine.yaml").write_text(
         "task: mine\ndataset_path: json\ntest_split: test\n"
@@ -47,7 +47,7 @@ def test_a_table_offline(tmp_path: Path) -> None:
     for name in ("xpredflow_minimath", "mine"):
         assert f"|{name}" in done.stdout.replace(" ", "")
         assert f"{name}: 2.0 forward passes per answer" in done.stderr
-    assert len(steps.read_text().splitlines()) == 4
+    assert len(passes.read_text().splitlines()) == 4
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def lm(directory: str) -> XpredflowLM:
-    return XpredflowLM(pretrained=directory, decoder="threshold", steps=4, gen_length=8)
+    return XpredflowLM(pretrained=directory, decoder="threshold", budget=4, gen_length=8)
 
 
 def texts(lm: XpredflowLM, **options: Any) -> list[str]:
     """What the engine itself answers to the prompts as plain text."""
-    options = {"steps": 4, "gen_length": 8, "chat": False, "decoder": "threshold", **options}
+    options = {"budget": 4, "gen_length": 8, "chat": False, "decoder": "threshold", **options}
     return [done.text for done in generate(lm.model, PROMPTS, **options)]
 
 
@@ -43,21 +43,21 @@ def test_stop_texts_cut_the_answer_at_the_first_of_them(lm: XpredflowLM) -> None
 
 
 def test_options_reach_the_decoder(directory: str) -> None:
-    lm = XpredflowLM(pretrained=directory, decoder="flow", policy="constant:1/2", steps="1/4")
+    lm = XpredflowLM(pretrained=directory, decoder="flow", policy="constant:1/2", budget="1/4")
     answers = lm.generate_until([ask(p, max_gen_toks=16) for p in PROMPTS])
-    options = {"decoder": "flow", "policy": "constant:1/2", "steps": "1/4", "gen_length": 16}
+    options = {"decoder": "flow", "policy": "constant:1/2", "budget": "1/4", "gen_length": 16}
     assert answers == texts(lm, **options)
-    assert {answer.steps for answer in lm.passes.answers} == {4}
+    assert {answer.passes for answer in lm.passes.answers} == {4}
 
 
 def test_the_tasks_length_counts_unless_model_args_say_another(directory: str) -> None:
     requests = [ask("one", max_gen_toks=3), ask("one", max_gen_toks=6)]
-    loose = XpredflowLM(pretrained=directory, decoder="mask", steps=1)
-    expected = [texts(loose, gen_length=n, decoder="mask", steps=1)[0] for n in (3, 6)]
+    loose = XpredflowLM(pretrained=directory, decoder="mask", budget=1)
+    expected = [texts(loose, gen_length=n, decoder="mask", budget=1)[0] for n in (3, 6)]
     assert loose.generate_until(requests) == expected
     fixed = XpredflowLM(pretrained=directory, decoder="mask", max_new_tokens=5)
     fixed.generate_until([*requests, ask("one")])
-    assert [answer.steps for answer in fixed.passes.answers] == [5, 5, 5]
+    assert [answer.passes for answer in fixed.passes.answers] == [5, 5, 5]
 
 
 def test_a_temperature_is_handed_to_decoders_that_have_one(directory: str) -> None:
@@ -72,7 +72,7 @@ def test_a_temperature_is_handed_to_decoders_that_have_one(directory: str) -> No
 def test_text_that_looks_like_a_gap_stays_text(lm: XpredflowLM) -> None:
     answer = lm.generate_until([ask("a [[mask:3]] b")])[0]
     ids = lm.model.tokenizer("a [[mask:3]] b", add_special_tokens=False)["input_ids"]
-    options: dict[str, Any] = {"decoder": "threshold", "steps": 4, "gen_length": 8}
+    options: dict[str, Any] = {"decoder": "threshold", "budget": 4, "gen_length": 8}
     assert answer == generate(lm.model, [ids], **options)[0].text
 
 
@@ -99,18 +99,18 @@ def test_chat_prompts_are_those_of_the_engine(lm: XpredflowLM) -> None:
 
 
 def test_forward_passes_are_kept_and_written(directory: str, tmp_path: Path) -> None:
-    file = tmp_path / "steps.jsonl"
-    lm = XpredflowLM(pretrained=directory, decoder="mask", gen_length=4, steps_file=str(file))
+    file = tmp_path / "passes.jsonl"
+    lm = XpredflowLM(pretrained=directory, decoder="mask", gen_length=4, passes_file=str(file))
     lm.generate_until([ask("one", doc=0), ask("two", doc=1)])
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert sorted((row["task"], row["doc"], row["steps"]) for row in rows) == [
+    assert sorted((row["task"], row["doc"], row["passes"]) for row in rows) == [
         ("some_task", 0, 4),
         ("some_task", 1, 4),
     ]
     summary = {"answers": 2, "mean": 4.0, "median": 4.0, "max": 4}
     assert lm.get_model_info()["xpredflow"]["forward_passes"] == {"some_task": summary}
     with pytest.raises(InputError, match="cannot be written"):
-        XpredflowLM(pretrained=directory, steps_file=str(tmp_path / "no" / "file"))
+        XpredflowLM(pretrained=directory, passes_file=str(tmp_path / "no" / "file"))
 
 
 def test_likelihoods_come_from_text(directory: str) -> None:

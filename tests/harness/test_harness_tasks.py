@@ -118,7 +118,7 @@ def test_an_evaluation_is_that_of_the_engine(manager: Any, tmp_path: Path) -> No
     from lm_eval.evaluator import simple_evaluate
 
     source = checkpoint(tmp_path)
-    lm = XpredflowLM(pretrained=source, decoder="mask", steps=2, gen_length=8)
+    lm = XpredflowLM(pretrained=source, decoder="mask", budget=2, gen_length=8)
     lm.model.max_length = 1024
     results: Any = simple_evaluate(
         model=lm,
@@ -130,7 +130,7 @@ def test_an_evaluation_is_that_of_the_engine(manager: Any, tmp_path: Path) -> No
     )
     answers = [sample["resps"][0][0] for sample in results["samples"]["xpredflow_minimath"]]
     prompts = [TASKS["minimath"]().problem("test", i).prompt for i in range(2)]
-    options: dict[str, Any] = {"decoder": "mask", "steps": 2, "gen_length": 8}
+    options: dict[str, Any] = {"decoder": "mask", "budget": 2, "gen_length": 8}
     assert answers == [done.text for done in generate(lm.model, prompts, **options)]
     passes = results["config"]["xpredflow"]["forward_passes"]["xpredflow_minimath"]
     assert (passes["answers"], passes["mean"]) == (2, 2.0)

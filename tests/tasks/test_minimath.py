@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
+from xpredflow.tasks.base import Problem
 from xpredflow.tasks.generated.minimath.story import LARGEST_SUM, SMALLEST, parse
 from xpredflow.tasks.generated.minimath.task import MiniMath
 from xpredflow.tasks.generated.minimath.working import STYLES, work
-from xpredflow.tasks.generated.splits import Problem
 
 TASK = MiniMath()
 EQUATION = re.compile(r"(\d+)([-+*/])(\d+) ?= ?(\d+)")

@@ -31,8 +31,10 @@ PINNED = {
 
 
 def fingerprint(task, split, indices):
-    problems = (task.problem(split, index) for index in indices)
-    fields = [[p.id, p.prompt, p.level, p.meta] for p in problems]
+    problems = [task.problem(split, index) for index in indices]
+    # `style` was called `manner` when these were pinned
+    metas = [{"manner" if k == "style" else k: v for k, v in p.meta.items()} for p in problems]
+    fields = [[p.id, p.prompt, p.level, m] for p, m in zip(problems, metas, strict=True)]
     return sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -5,7 +5,7 @@ import json
 from xpredflow.training.align.config import AlignConfig
 from xpredflow.training.align.run import Alignment
 
-SMALL = AlignConfig(steps=7, batch=4, warmup=2, lr=3e-3, save_every=3, chunk=13)
+SMALL = AlignConfig(updates=7, batch=4, warmup=2, lr=3e-3, save_every=3, chunk=13)
 
 
 def log_of(training: Alignment) -> list[dict]:

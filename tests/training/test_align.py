@@ -79,7 +79,7 @@ def test_the_log_holds_every_step_and_the_reference_starts_equal(
 
 
 def test_alignment_brings_clean_tokens_back(start_of: Callable[..., Start], tmp_path: Path) -> None:
-    config = replace(SMALL, steps=60, batch=8, lr=1e-2)
+    config = replace(SMALL, updates=60, batch=8, lr=1e-2)
     training = Alignment(start_of("llada"), config, tmp_path / "run")
     list(training)
     log = log_of(training)
@@ -100,7 +100,7 @@ def test_parts_of_a_batch_make_the_same_update(
 ) -> None:
     logs = []
     for accumulate in (1, 4):
-        config = replace(SMALL, accumulate=accumulate, steps=4)
+        config = replace(SMALL, accumulate=accumulate, updates=4)
         training = Alignment(start_of(family), config, tmp_path / f"run{accumulate}")
         list(training)
         logs.append(log_of(training))
@@ -113,7 +113,7 @@ def test_predictions_at_masks_stay_with_the_reference_if_wished(
     rank: int, start_of: Callable[..., Start], tmp_path: Path
 ) -> None:
     start = start_of("llada")
-    config = replace(SMALL, steps=30, lora_rank=rank)
+    config = replace(SMALL, updates=30, lora_rank=rank)
 
     def drift(name: str, weight: float) -> float:
         run = Alignment(start, replace(config, keep_reference=weight), tmp_path / name)
@@ -155,7 +155,7 @@ def test_weights_are_written_as_they_were_stored(
 ) -> None:
     start = start_of("llada", torch.bfloat16)
     for wished, expected in ((None, torch.bfloat16), ("float16", torch.float16)):
-        config = replace(SMALL, steps=2, dtype=wished)
+        config = replace(SMALL, updates=2, dtype=wished)
         training = Alignment(start, config, tmp_path / f"run-{wished}")
         assert training.objective.model.embedding.dtype == torch.float32
         list(training)
@@ -208,7 +208,7 @@ def test_a_run_goes_on_with_the_same_answers_only(
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"steps": 0}, "steps is 0: give a whole number ≥ 1"),
+        ({"updates": 0}, "updates is 0: give a whole number ≥ 1"),
         ({"lora_rank": -1}, "lora_rank is -1: give a whole number ≥ 0"),
         ({"lr": 0.0}, "lr is 0.0: give a number above 0"),
         ({"lora_targets": "q_proj"}, "but lora_rank is 0"),
@@ -230,7 +230,7 @@ def test_processes_share_a_batch_evenly() -> None:
 
 
 def test_the_rate_warms_up_and_falls_to_zero() -> None:
-    config = replace(SMALL, steps=10, warmup=2, lr=1.0)
+    config = replace(SMALL, updates=10, warmup=2, lr=1.0)
     rates = [config.rate(step) for step in range(10)]
     assert rates[0] == 0.5
     assert rates[1] == rates[2] == 1.0

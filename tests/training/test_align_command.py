@@ -74,7 +74,7 @@ def test_the_command_aligns_and_the_result_decodes(place: Path) -> None:
     assert 0 <= report["after"]["agreement"] <= 1
     assert report["config"]["model"] == str(place / "llada")
     [decoded] = generate(load(place / "run/model"), "Hello", gen_length=8)
-    assert decoded.steps <= 8
+    assert decoded.passes <= 8
     again = run(arguments(place, "run"))
     assert again.exit_code == 2
     assert "pass --resume" in again.stderr

@@ -21,12 +21,12 @@ from xpredflow.training.policy.grpo import (
 )
 
 
-def outcomes(solved, progress, steps=None, decoded=None, budget=10) -> Outcomes:
+def outcomes(solved, progress, passes=None, decoded=None, budget=10) -> Outcomes:
     t = torch.tensor(progress)
     right = torch.tensor(solved)
     return Outcomes(
         solved=right,
-        steps=torch.full_like(right, 5.0) if steps is None else torch.tensor(steps),
+        passes=torch.full_like(right, 5.0) if passes is None else torch.tensor(passes),
         reedits=torch.zeros_like(right),
         progress=t,
         decoded=torch.ones_like(t, dtype=torch.bool) if decoded is None else torch.tensor(decoded),
@@ -75,7 +75,7 @@ def test_otherwise_lambda_keeps_its_meaning(normalise) -> None:
 
 
 def test_speed_is_a_bonus_for_what_is_left_of_the_budget() -> None:
-    quick = outcomes([[1.0, 1.0]], [[[1.0], [1.0]]], steps=[[2.0, 6.0]])
+    quick = outcomes([[1.0, 1.0]], [[[1.0], [1.0]]], passes=[[2.0, 6.0]])
     config = GrpoConfig(completion=0.0, speed=0.5)
     assert quick.total_rewards(config).tolist() == [[pytest.approx(1.4), pytest.approx(1.2)]]
     a = advantages(quick, config)
@@ -230,7 +230,7 @@ def test_it_learns_a_bandit() -> None:
         solved = (fits.reshape(8, 8, 4).sum(-1) >= 3).float()
         ended = Outcomes(
             solved=solved,
-            steps=torch.ones(8, 8),
+            passes=torch.ones(8, 8),
             reedits=torch.zeros(8, 8),
             progress=torch.ones(8, 8, 4),
             decoded=torch.ones(8, 8, 4, dtype=torch.bool),

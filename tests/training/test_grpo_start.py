@@ -95,7 +95,7 @@ def test_actions_are_averaged_by_confidence() -> None:
     [
         ({"group": 1}, "group is 1: an advantage is relative"),
         ({"prompts": 0}, "prompts is 0"),
-        ({"steps": "5/4"}, "as a fraction it must be above 0 and at most 1"),
+        ({"budget": "5/4"}, "as a share it must be above 0 and at most 1"),
         ({"kappa_min": 0.0}, "expected 0 < kappa_min < kappa_max"),
         ({"init_kappa": 500.0}, "init_kappa is 500.0: give a number between"),
         ({"seed": -1}, "seed is -1"),

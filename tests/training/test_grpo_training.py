@@ -55,7 +55,7 @@ def test_the_log_says_what_happened(whole) -> None:
     assert [line["step"] for line in lines] == [0, 1, 2, 3, 4]
     assert lines[0]["fit_error"] < 3
     assert [line["step"] for line in lines if "validation" in line] == [0, 2, 4]
-    names = "reward accuracy steps_used final_progress mixed signal reedits entropy kappa"
+    names = "reward accuracy passes_used final_progress mixed signal reedits entropy kappa"
     for line in lines[1:]:
         assert line.keys() >= {*names.split(), "clip_share", "kl_start", "kl_step", "seconds"}
         assert len(line["action_by_confidence"]) == 10
@@ -75,14 +75,14 @@ def test_the_saved_policy_says_how_it_was_trained_and_decodes(whole) -> None:
     assert about["last"]["reward"] == lines[-1]["reward"]
     policy = f"learned:{directory / 'policy'}"
     for done in generate(toy_model(), prompts(2), policy=policy, gen_length=8):
-        assert done.steps <= 8
+        assert done.passes <= 8
 
 
 def test_the_best_on_validation_is_kept(whole) -> None:
     _, lines, directory = whole
     found = [line["validation"] for line in lines if "validation" in line]
     for one in found:
-        assert one["score"] == pytest.approx(one["accuracy"] - one["steps"] / 10 / one["n"])
+        assert one["score"] == pytest.approx(one["accuracy"] - one["passes"] / 10 / one["n"])
     best = json.loads((directory / "best.json").read_text())["training"]["validation"]
     assert best == max(found, key=lambda one: one["score"])
 
@@ -140,7 +140,7 @@ def test_it_learns_to_hurry_when_speed_is_all_that_counts(tmp_path) -> None:
         speed=1.0,
         init="constant:1/8",
         gen_length=8,
-        steps="24",
+        budget="24",
         commit="off",
         reedit_margin=None,
         validate_every=0,
@@ -152,7 +152,7 @@ def test_it_learns_to_hurry_when_speed_is_all_that_counts(tmp_path) -> None:
             return Verdict(False, "never")
 
     _, lines = train(tmp_path, config, task=Never())
-    assert lines[-1]["steps_used"] < 0.7 * lines[1]["steps_used"]
+    assert lines[-1]["passes_used"] < 0.7 * lines[1]["passes_used"]
     assert lines[-1]["reward"] > lines[1]["reward"] + 0.1
     assert not (tmp_path / "best.json").exists()
 

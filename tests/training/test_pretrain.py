@@ -20,7 +20,7 @@ from xpredflow.training.pretrain.muon import orthogonalise
 from xpredflow.training.pretrain.run import PretrainConfig, Pretraining
 from xpredflow.training.pretrain.shapes import SHAPES, tiny
 
-SMALL = PretrainConfig(steps=48, batch=4, warmup=4, vocabulary=704, tokenizer_examples=1200)
+SMALL = PretrainConfig(updates=48, batch=4, warmup=4, vocabulary=704, tokenizer_examples=1200)
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_a_killed_run_ends_like_one_that_was_not(tmp_path: Path) -> None:
 
 
 def test_loss_falls_and_the_checkpoint_decodes(tmp_path: Path) -> None:
-    training = Pretraining(replace(SMALL, steps=128, probe_every=64), tmp_path / "run")
+    training = Pretraining(replace(SMALL, updates=128, probe_every=64), tmp_path / "run")
     first = training._train_on(chunk(training.mixture, 0, 4, 0.0)[0])[0]
     for _ in training:
         pass
@@ -75,11 +75,11 @@ def test_loss_falls_and_the_checkpoint_decodes(tmp_path: Path) -> None:
     training.finish(tmp_path / "model")
     model = load(tmp_path / "model", dtype="float32")
     [done] = generate(model, "Ann has 3 pens.", gen_length=8)
-    assert done.steps <= 8
+    assert done.passes <= 8
 
 
 def test_a_checkpoint_can_be_trained_further(tmp_path: Path) -> None:
-    first = Pretraining(replace(SMALL, steps=16), tmp_path / "first")
+    first = Pretraining(replace(SMALL, updates=16), tmp_path / "first")
     list(first)
     first.finish(tmp_path / "model", torch.float32)
     start = str(tmp_path / "model")
@@ -120,7 +120,7 @@ def test_responses_are_filled_with_eos(training: Pretraining) -> None:
 
 
 def test_the_mixture_of_experts_trains_too(tmp_path: Path) -> None:
-    training = Pretraining(replace(SMALL, shape="tiny-moe", steps=16, batch=2), tmp_path / "moe")
+    training = Pretraining(replace(SMALL, shape="tiny-moe", updates=16, batch=2), tmp_path / "moe")
     before = [p.detach().clone() for p in training.model.parameters()]
     for _ in training:
         pass
@@ -188,7 +188,7 @@ def test_a_directory_holds_one_run(tmp_path: Path) -> None:
         Pretraining(SMALL, tmp_path)
     with pytest.raises(InputError, match=r"lr is 0\.1 but the run .* was started with 0\.004"):
         Pretraining(replace(SMALL, lr=0.1), tmp_path, resume=True)
-    longer = Pretraining(replace(SMALL, steps=64), tmp_path, resume=True)
+    longer = Pretraining(replace(SMALL, updates=64), tmp_path, resume=True)
     assert longer.step == 48
 
 
@@ -197,7 +197,7 @@ def test_a_directory_holds_one_run(tmp_path: Path) -> None:
     [
         ({"shape": "huge"}, "shape is 'huge': choose one of"),
         ({"tasks": "minicode,chess"}, "task 'chess' cannot be trained on"),
-        ({"steps": 0}, "steps is 0"),
+        ({"updates": 0}, "updates is 0"),
         ({"full_share": 1.5}, "full_share is 1.5: give a share from 0 to 1"),
     ],
 )

@@ -55,15 +55,15 @@ def test_only_actions_with_an_effect_are_recorded(policy: LearnedPolicy) -> None
 
 
 def test_a_row_that_stopped_records_nothing_more(policy: LearnedPolicy) -> None:
-    setup = toy_setup(replace(SMALL, steps="8", tau=0.2))
+    setup = toy_setup(replace(SMALL, budget="8", tau=0.2))
     rows = {n: setup.task.problem("train", n) for n in range(6)}
     records, ended = roll_out(setup, policy, rows)
     assert [one.row for one in ended] == list(rows)
-    assert len({one.steps for one in ended}) > 1  # some stopped before others
+    assert len({one.passes for one in ended}) > 1  # some stopped before others
     for one in ended:
         mine = records.features[records.rollout == one.row]
         rho = mine[:, 7].max().item() * 7
-        assert rho <= one.steps - 1 + 1e-4
+        assert rho <= one.passes - 1 + 1e-4
 
 
 def test_recorded_densities_are_those_of_the_policy(policy: LearnedPolicy) -> None:
@@ -104,7 +104,7 @@ def test_the_outcome_is_what_decoding_gave(policy: LearnedPolicy) -> None:
         place = divmod(row - 8, 4)
         verdict = setup.task.score(problems[place[0]], one.text)
         assert outcomes.solved[place].item() == verdict.passed
-        assert outcomes.steps[place].item() == one.steps
+        assert outcomes.passes[place].item() == one.passes
         assert outcomes.progress[place].tolist() == pytest.approx(one.progress, abs=1e-4)
     assert 0 < outcomes.solved.mean() < 1
     assert outcomes.decoded.all()
@@ -122,7 +122,7 @@ def test_positions_after_the_end_of_the_text_have_no_progress(policy: LearnedPol
         return z
 
     model.logits = logits  # type: ignore[method-assign]
-    setup = replace(toy_setup(replace(SMALL, gen_length=24, steps="24")), model=model)
+    setup = replace(toy_setup(replace(SMALL, gen_length=24, budget="24")), model=model)
     _, outcomes = group_rollouts(setup, policy, 0, [setup.task.problem("train", 0)])
     decoded = outcomes.decoded.sum(-1)
     assert (decoded <= 8).all()

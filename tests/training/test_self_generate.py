@@ -64,7 +64,7 @@ def test_answers_are_what_the_engine_decodes(model, tmp_path: Path) -> None:
     prompts = [f"say {number}" for number in range(12)]
     decoded = generate(model, prompts, decoder="mask", gen_length=6, temperature=1.0)
     assert [a.response_ids for a in answers] == [d.all_ids for d in decoded]
-    assert [a.steps for a in answers] == [6] * 12
+    assert [a.passes for a in answers] == [6] * 12
     asked = [model.tokenizer.decode(answer.prompt_ids) for answer in answers]
     assert asked == [f"[user]{prompt}[assistant]" for prompt in prompts]
     assert {a.solved for a in answers} == {True, False}
@@ -164,7 +164,7 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
 
 
 def test_what_is_rejected_is_answered_again_at_full_budget(model, tmp_path: Path) -> None:
-    hasty = replace(WANTED, options={"temperature": 1.0, "steps": 2})
+    hasty = replace(WANTED, options={"temperature": 1.0, "budget": 2})
     first = answer_all(model, tmp_path / "first.jsonl", hasty)
     wrong = [answer.number for answer in first if not answer.solved]
     assert 0 < len(wrong) < len(first)
@@ -176,7 +176,7 @@ def test_what_is_rejected_is_answered_again_at_full_budget(model, tmp_path: Path
         model, {n: f"say {n}" for n in wrong}, decoder="mask", gen_length=6, max_batch=3
     )
     assert [a.response_ids for a in both if a.again] == [d.all_ids for d in full]
-    assert {a.steps for a in both if a.again} == {6}
+    assert {a.passes for a in both if a.again} == {6}
     kept = answer_all(model, tmp_path / "kept.jsonl", replace(spec, keep="solved"))
     assert kept == [a for a in both if a.solved]
 

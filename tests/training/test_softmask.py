@@ -18,7 +18,7 @@ from xpredflow.training.common.masking import draw_masks
 from xpredflow.training.common.runs import Run
 from xpredflow.training.softmask import Omega, SoftMaskConfig, SoftMaskTraining, soft_inputs
 
-CONFIG = SoftMaskConfig(steps=6, batch=4, lr=1e-3, omega_lr=0.1, warmup=2, save_every=2)
+CONFIG = SoftMaskConfig(updates=6, batch=4, lr=1e-3, omega_lr=0.1, warmup=2, save_every=2)
 FAMILIES = ("llada", "llada2")
 
 
@@ -106,7 +106,7 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
     for more, message in [
         (["-o", "soft_share=2"], "soft_share is 2"),
         (["-o", "omega=1"], "omega_lr"),
-        (["-n", "0"], "steps is 0"),
+        (["-n", "0"], "updates is 0"),
     ]:
         command = ["train-softmask", str(tmp_path / "o"), "--answers", str(own), *more]
         result = CliRunner().invoke(app, command)

@@ -29,7 +29,7 @@ def test_exercises_in_sums_are_right_and_within_the_range_of_minimath() -> None:
 
 
 def test_what_is_given_in_an_exercise_is_never_masked(tmp_path: Path) -> None:
-    small = PretrainConfig(steps=16, batch=4, later="0:sums", tokenizer_examples=1200)
+    small = PretrainConfig(updates=16, batch=4, later="0:sums", tokenizer_examples=1200)
     training = Pretraining(small, tmp_path)
     tokenizer, eos = training.mixture.tokenizer, training.model.special.eos
     for batch in training._batches():

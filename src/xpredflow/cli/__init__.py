@@ -79,7 +79,7 @@ def xpredflow(
     \b
     Examples:
       xpredflow demo
-      xpredflow generate "Hello" --decoder mask --steps 1/4 --json
+      xpredflow generate "Hello" --decoder mask --budget 1/4 --json
       xpredflow models
       xpredflow decoders flow
     """

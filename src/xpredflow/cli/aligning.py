@@ -19,7 +19,7 @@ def align(
     ],
     model: shared.Model = None,
     resume: shared.Resume = False,
-    steps: shared.Updates = None,
+    updates: shared.Updates = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,12 +52,12 @@ def align(
     \b
     Then once more, on the states that the flow visits:
       xpredflow self-generate --data minicode,minimath -m runs/aligned/model --keep solved \\
-          -d flow -o policy=power:8 -o commit_above=0.95 -o steps=1/4 --retry --out flow.jsonl
+          -d flow -o policy=power:8 -o commit_above=0.95 -o updates=1/4 --retry --out flow.jsonl
       xpredflow align runs/on_policy -m runs/aligned/model --answers flow.jsonl -n 400 \\
           -o lr=2e-4 -o clean_entropy=0.1 -o on_policy=0.4
     """
     source = given({"source": model, "device": device})
-    values = merged(given({"steps": steps}), option, example="lr=5e-4")
+    values = merged(given({"updates": updates}), option, example="lr=5e-4")
     from xpredflow.cli.alignment import Request, run
 
     run(Request(out, source, answers, values, resume, threads))

@@ -48,7 +48,7 @@ def run(request: Request) -> None:
     speak(f"before: {_described(training.before)}")
     try:
         for now in training:
-            speak(_line(now, config.steps), err=True)
+            speak(_line(now, config.updates), err=True)
             if now.warning:
                 speak(f"warning: {now.warning}", err=True)
     except KeyboardInterrupt:

@@ -4,11 +4,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from xpredflow.engine.rows import Row
-from xpredflow.types import Step
+from xpredflow.engine.steps import Step
 
 
 class BarView:
-    """Handed every Step; counts in steps, whose number the rows' budgets bound."""
+    """Handed every Step; counts in passes, whose number the rows' budgets bound."""
 
     def __init__(self, rows: list[Row], console: Console) -> None:
         self.left = {row.number: sum(row.budgets) for row in rows}
@@ -16,7 +16,7 @@ class BarView:
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed:.0f} of {task.total:.0f} steps at most"),
+            TextColumn("{task.completed:.0f} of {task.total:.0f} passes at most"),
             TimeRemainingColumn(),
             console=console,
             transient=True,

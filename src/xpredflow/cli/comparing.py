@@ -27,11 +27,11 @@ def compare(
         typer.Option(
             "--budgets",
             "-b",
-            metavar="FRACTION,...",
-            help="Caps on forward passes as shares of the response's length, for decoders without"
-            " a list of values.",
+            metavar="BUDGET,...",
+            help="Caps on forward passes, as numbers or shares (1/4, 25%, full), for decoders"
+            " without a list of values.",
         ),
-    ] = "1/16,1/8,1/4,1/2,1",
+    ] = "1/16,1/8,1/4,1/2,full",
     model: shared.Model = None,
     tasks: shared.Tasks = "minicode,minimath",
     limit: shared.Limit = 100,

@@ -7,14 +7,14 @@ import typer
 from xpredflow.cli.benching import Request, bench
 from xpredflow.experiments.compare import compared, comparison_notes, measure
 from xpredflow.experiments.report import record, write
-from xpredflow.experiments.specs import contenders, shares
+from xpredflow.experiments.specs import budgets_of, contenders
 from xpredflow.experiments.tables import COMPARISON, write_index
 from xpredflow.models import embedded
 
 
 def run(decoders: str, budgets: str, model: str | None, request: Request) -> None:
     """Everything that can be wrong is looked at before a model is loaded."""
-    wanted = contenders(decoders, shares(budgets))
+    wanted = contenders(decoders, budgets_of(budgets))
     plan, source = request.plan(), model or embedded.DEFAULT
     plan.check([variant.trial for contender in wanted for variant in contender.variants])
     with bench(request, plan) as stand:

@@ -11,11 +11,12 @@ from rich.text import Text
 
 from xpredflow.cli.running import load_model
 from xpredflow.engine import loop as engine
+from xpredflow.engine.steps import Decoded
 from xpredflow.errors import InputError
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import TASKS, Problem, Runner, Verdict
-from xpredflow.tasks.generated.splits import Task
-from xpredflow.types import Decoded, Model
+from xpredflow.tasks.base import Task
+from xpredflow.types import Model
 from xpredflow.watch.terminal import LiveView, visible
 
 LEARNED = "learned:tiny"  # trained on the model that is shown by default
@@ -72,10 +73,10 @@ def _sandbox(tasks: list[Any]) -> Any:
 def _show(stage: Stage, task: Task, problem: Problem) -> None:
     stage.console.print(Text(f"{task.name}: {problem.prompt}", style="bold"))
     flow = _answer(stage, task, problem, "flow", stage.flow)
-    mask = _answer(stage, task, problem, "mask", {"steps": flow.done.steps})
+    mask = _answer(stage, task, problem, "mask", {"budget": flow.done.passes})
     table = Table(expand=False, show_lines=True)
     for title, graded in (("flow", flow), ("mask prediction", mask)):
-        table.add_column(f"{title}, {graded.done.steps} passes")
+        table.add_column(f"{title}, {graded.done.passes} passes")
     table.add_row(*(Text(visible(g.done.text)) for g in (flow, mask)))
     table.add_row(*(_verdict(g.verdict) for g in (flow, mask)))
     stage.console.print(table)
@@ -121,8 +122,8 @@ def _compare(stage: Stage, tasks: list[Any], numbers: range) -> None:
         prompts = {number: problem.prompt for number, problem in problems.items()}
         common = {"gen_length": task.response_length}
         flow = engine.generate(stage.model, prompts, decoder="flow", **common, **stage.flow)
-        passes = max(round(fmean(done.steps for done in flow)), 1)
-        same = engine.generate(stage.model, prompts, decoder="mask", steps=passes, **common)
+        passes = max(round(fmean(done.passes for done in flow)), 1)
+        same = engine.generate(stage.model, prompts, decoder="mask", budget=passes, **common)
         full = engine.generate(stage.model, prompts, decoder="mask", **common)
         cells = [_cell(stage, task, problems, answers) for answers in (flow, same, full)]
         table.add_row(task.name, *cells)
@@ -131,4 +132,4 @@ def _compare(stage: Stage, tasks: list[Any], numbers: range) -> None:
 
 def _cell(stage: Stage, task: Task, problems: dict[int, Problem], answers: list[Decoded]) -> str:
     right = sum(_judge(stage, task, problems[done.row], done).passed for done in answers)
-    return f"{right} in {fmean(done.steps for done in answers):.1f}"
+    return f"{right} in {fmean(done.passes for done in answers):.1f}"

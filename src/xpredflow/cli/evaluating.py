@@ -1,4 +1,4 @@
-"""`xpredflow eval`: accuracy and steps of a decoder on graded tasks."""
+"""`xpredflow eval`: accuracy and passes of a decoder on graded tasks."""
 
 from pathlib import Path
 from typing import Annotated
@@ -61,7 +61,7 @@ def evaluate(
       torchrun --nproc_per_node 2 -m xpredflow eval --tasks minimath
     """
     source = given({"source": model, "dtype": dtype, "device": device})
-    options = merged(given({"policy": policy, "steps": budget, "seed": seed}), option)
+    options = merged(given({"policy": policy, "budget": budget, "seed": seed}), option)
     from xpredflow.cli.judging import Request, run
 
     names = [name.strip() for name in tasks.split(",") if name.strip()]

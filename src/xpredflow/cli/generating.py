@@ -65,14 +65,14 @@ def generate(
         str | None,
         typer.Option(metavar="NUMBER", help="Sample a learned policy's steps at this temperature."),
     ] = None,
-    steps: Annotated[
+    budget: Annotated[
         str | None,
         typer.Option(
-            "--steps",
-            "-n",
-            metavar="N|FRACTION",
-            help="At most this many forward passes: a number, or a fraction of the response's"
-            " length such as 1/4.",
+            "--budget",
+            "-b",
+            metavar="N|SHARE",
+            help="At most this many forward passes: a number, or a share of the"
+            " response's length: 1/4, 25% or full.",
         ),
     ] = None,
     gen_length: Annotated[
@@ -131,7 +131,7 @@ def generate(
     \b
     Examples:
       xpredflow generate "Write a function that adds two numbers."
-      xpredflow generate "Hello" --decoder flow --policy constant:1/16 --steps 1/4
+      xpredflow generate "Hello" --decoder flow --policy constant:1/16 --budget 1/4
       xpredflow generate "The capital of France is [[mask:8]]."
       xpredflow generate --file prompts.jsonl --json > answers.jsonl
       echo "Hello" | xpredflow generate --no-chat --trace run.jsonl.gz
@@ -141,7 +141,7 @@ def generate(
     named = {
         "policy": policy,
         "policy_temperature": policy_temperature,
-        "steps": steps,
+        "budget": budget,
         "gen_length": gen_length,
         "block_length": block_length,
         "seed": seed,

@@ -20,7 +20,7 @@ def lm_eval(
 
     --model xpredflow takes in --model_args pretrained, decoder, dtype, device and revision, every
     option of the engine and of the decoder (`xpredflow decoders NAME` lists them), mc_num (masked
-    copies per likelihood, which is an estimate), is_check_greedy, and steps_file=FILE for the
+    copies per likelihood, which is an estimate), is_check_greedy, and passes_file=FILE for the
     forward passes of each answer. They win over a task's generation_kwargs.
 
     Our tasks need no network: xpredflow_minicode and xpredflow_minimath, and from local files
@@ -31,9 +31,9 @@ def lm_eval(
     Examples:
       xpredflow lm-eval --model xpredflow --model_args pretrained=tiny,decoder=threshold \\
           --tasks xpredflow_minimath --apply_chat_template --limit 10
-      xpredflow lm-eval --model xpredflow --model_args decoder=flow,policy=confidence,steps=1/4 \\
+      xpredflow lm-eval --model xpredflow --model_args decoder=flow,policy=confidence,budget=1/4 \\
           --tasks xpredflow_minicode --apply_chat_template --metadata split=validation
-      xpredflow lm-eval --model xpredflow --model_args pretrained=DIR,steps_file=steps.jsonl \\
+      xpredflow lm-eval --model xpredflow --model_args pretrained=DIR,passes_file=passes.jsonl \\
           --tasks xpredflow_gsm8k --apply_chat_template --metadata gsm8k=test.jsonl
       xpredflow lm-eval ls tasks
     """

@@ -117,7 +117,7 @@ def _print(row: Summary, seconds: float, as_json: bool) -> None:
     typer.echo(
         f"{row.task:<10} {decoder}, budget {row.budget}: {row.accuracy:.1%}"
         f" [{row.low:.1%}, {row.high:.1%}] of {row.n};"
-        f" steps {row.steps_mean:.1f} (median {row.steps_median:g}, max {row.steps_max});"
+        f" passes {row.passes_mean:.1f} (median {row.passes_median:g}, max {row.passes_max});"
         f" {row.tokens_per_forward:.2f} tokens per pass; {seconds:.0f} s"
     )
     if len(row.pass_at) > 1:

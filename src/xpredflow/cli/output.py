@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from xpredflow.cli.prompts import Given, label
-from xpredflow.types import Decoded
+from xpredflow.engine.steps import Decoded
 from xpredflow.watch.terminal import summary, visible
 
 
@@ -75,7 +75,7 @@ class Answers:
             "prompt": prompt,
             "text": done.text,
             "ids": done.ids,
-            "steps": done.steps,
+            "passes": done.passes,
             "reason": done.reason.name.lower(),
             "stop_reason": done.stop_reason,
             "failed": done.failed,

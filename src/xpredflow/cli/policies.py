@@ -32,7 +32,7 @@ def train_policy(
             "--option",
             "-o",
             metavar="NAME=VALUE",
-            help="Any other setting, such as group=16, steps=1/4, init=jump:0.9, tau=0.95, seed=1.",
+            help="Any other setting, such as group=16, budget=1/4, init=jump:0.9, tau=0.95.",
         ),
     ] = None,
     data: Annotated[
@@ -54,7 +54,7 @@ def train_policy(
       xpredflow self-generate --data minicode --keep solved --out runs/solved.jsonl
       xpredflow train-policy runs/policy --task minicode --answers runs/solved.jsonl
       xpredflow train-policy runs/policy --task minicode --answers runs/solved.jsonl --resume
-      xpredflow train-policy runs/quick -t minimath -n 50 -o steps=1/4 -o init=jump:0.9
+      xpredflow train-policy runs/quick -t minimath -n 50 -o budget=1/4 -o init=jump:0.9
       xpredflow eval -t minicode --policy learned:runs/policy/best
       torchrun --nproc_per_node 2 -m xpredflow train-policy runs/policy -t minicode
     """

@@ -44,7 +44,7 @@ def _origin(about: dict[str, Any]) -> str:
         said = ", ".join(f"{name} {value}" for name, value in about.items())
         return f"Trained: {said}" if said else "How it was trained is not recorded."
     config = about["config"]
-    budget = config["steps"] or "full"
+    budget = config.get("budget", config.get("steps")) or "full"
     lines = [
         f"Trained on {config['task']} with model {config['model']}: {about['updates']} updates of"
         f" {config['prompts']} prompts × {config['group']} rollouts, budget {budget},"
@@ -55,11 +55,10 @@ def _origin(about: dict[str, Any]) -> str:
     if "reward" in last:
         lines.append(
             f"Last update: reward {last['reward']:.3f}, solved {last['accuracy']:.0%},"
-            f" {last['steps_used']:.1f} steps."
+            f" {last['passes_used']:.1f} passes."
         )
     found = about.get("validation") or last.get("validation")
     if found:
-        lines.append(
-            f"Validation: {found['accuracy']:.1%} of {found['n']} in {found['steps']:.1f} steps."
-        )
+        used = found.get("passes", found.get("steps"))
+        lines.append(f"Validation: {found['accuracy']:.1%} of {found['n']} in {used:.1f} passes.")
     return "\n".join(lines)

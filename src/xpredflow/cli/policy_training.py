@@ -114,7 +114,7 @@ def describe(line: dict[str, Any], config: PolicyConfig) -> str:
     if "reward" in line:
         text += (
             f": reward {line['reward']:.3f}, solved {line['accuracy']:.0%}"
-            f" (mixed groups {line['mixed']:.0%}), steps {line['steps_used']:.1f},"
+            f" (mixed groups {line['mixed']:.0%}), passes {line['passes_used']:.1f},"
             f" t {line['final_progress']:.3f}, re-edits {line['reedits']:.2f},"
             f" clipped {line['clip_share']:.0%}, KL {line['kl_start']:.3f}"
         )
@@ -122,7 +122,7 @@ def describe(line: dict[str, Any], config: PolicyConfig) -> str:
         text += f", entropy {line['entropy']:.2f}"
     if "validation" in line:
         found = line["validation"]
-        text += f"; validation {found['accuracy']:.1%} in {found['steps']:.1f} steps"
+        text += f"; validation {found['accuracy']:.1%} in {found['passes']:.1f} passes"
     return f"{text}; {line['seconds']:.1f} s"
 
 

@@ -14,10 +14,10 @@ def pretrain(
     shape: Annotated[
         str | None, typer.Option(help="tiny (LLaDA layout) or tiny-moe (LLaDA2 layout).")
     ] = None,
-    steps: Annotated[
+    updates: Annotated[
         str | None,
         typer.Option(
-            "--steps",
+            "--updates",
             "-n",
             metavar="N",
             help="Updates in all; may be raised on --resume until the rate begins to fall.",
@@ -41,14 +41,14 @@ def pretrain(
 
     \b
     Examples:
-      xpredflow pretrain runs/tiny --steps 8192
-      xpredflow pretrain runs/tiny --steps 8192 --resume
+      xpredflow pretrain runs/tiny --updates 8192
+      xpredflow pretrain runs/tiny --updates 8192 --resume
       xpredflow pretrain runs/small -n 500 -o batch=16 -o tasks=minimath
       xpredflow pretrain runs/sums -n 2048 -o later='512:sums;768:minicode,minimath'
       xpredflow pretrain runs/longer -n 2048 -o start=runs/tiny/model -o seed=1
       xpredflow generate "Ann has 13 pens, buys 4. How many pens now?" -m runs/tiny/model
     """
-    values = merged(given({"shape": shape, "steps": steps}), option)
+    values = merged(given({"shape": shape, "updates": updates}), option)
     from xpredflow.cli.training import run_pretraining
 
     run_pretraining(out, values, resume, threads)

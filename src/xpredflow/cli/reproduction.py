@@ -13,7 +13,7 @@ from xpredflow.experiments.tables import choose, write_index
 from xpredflow.tasks import Generated
 
 DECODERS = ("flow", "mask", "soft")  # what the tables decode with
-VARIED = ("steps", "policy", "policy_temperature", "temperature")  # what their rows differ in
+VARIED = ("budget", "policy", "policy_temperature", "temperature")  # what their rows differ in
 
 
 def run(names: list[str], inputs: Inputs, request: Request) -> None:

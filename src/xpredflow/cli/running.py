@@ -15,8 +15,9 @@ from xpredflow.cli.output import Answers
 from xpredflow.cli.prompts import Given, label
 from xpredflow.engine import loop as engine
 from xpredflow.engine.rows import Row
+from xpredflow.engine.steps import Step
 from xpredflow.models import embedded
-from xpredflow.types import Model, Step
+from xpredflow.types import Model
 from xpredflow.watch.terminal import LiveView
 from xpredflow.watch.trace import Header, TraceWriter, writable
 

@@ -42,7 +42,7 @@ def self_generate(
             "--option",
             "-o",
             metavar="NAME=VALUE",
-            help="Any option of the engine or the decoder, such as gen_length=512, steps=1/2.",
+            help="Any option of the engine or the decoder, such as gen_length=512, budget=1/2.",
         ),
     ] = None,
     dtype: shared.Dtype = None,
@@ -58,7 +58,7 @@ def self_generate(
     Examples:
       xpredflow self-generate --data minicode,minimath -n 10000 --out runs/answers.jsonl
       xpredflow self-generate --data minicode -n 4000 --keep solved --out runs/solved.jsonl
-      xpredflow self-generate --data minicode -m runs/aligned/model -d flow -o steps=1/4 \\
+      xpredflow self-generate --data minicode -m runs/aligned/model -d flow -o budget=1/4 \\
         --retry --keep solved --out runs/flow.jsonl
       xpredflow self-generate -m GSAI-ML/LLaDA-8B-Instruct --out tulu.jsonl -o gen_length=512 \\
         --data allenai/tulu-3-sft-personas-code

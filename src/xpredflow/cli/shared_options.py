@@ -27,7 +27,9 @@ RunDirectory = Annotated[Path, typer.Argument(help="Directory of the run; made i
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
 ]
-Updates = Annotated[str | None, typer.Option("--steps", "-n", metavar="N", help="Updates in all.")]
+Updates = Annotated[
+    str | None, typer.Option("--updates", "-n", metavar="N", help="Updates in all.")
+]
 Threads = Annotated[int | None, typer.Option(help="CPU threads; default: one per core.", min=1)]
 
 Tasks = Annotated[

@@ -33,7 +33,7 @@ def run(request: Request) -> None:
     try:
         for now in training:
             typer.echo(
-                f"step {now.step}/{config.steps}, loss {now.loss:.3f}"
+                f"step {now.step}/{config.updates}, loss {now.loss:.3f}"
                 f" ({'soft' if now.soft else 'plain'} masks), ω_s {now.omega_s:.3f}",
                 err=True,
             )

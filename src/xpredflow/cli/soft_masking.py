@@ -16,7 +16,7 @@ def train_softmask(
     ],
     model: shared.Model = None,
     resume: shared.Resume = False,
-    steps: shared.Updates = None,
+    updates: shared.Updates = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,7 +44,7 @@ def train_softmask(
       xpredflow reproduce softmask --softmask runs/soft/model --policy runs/policy/best
     """
     source = given({"source": model, "device": device})
-    values = merged(given({"steps": steps}), option, example="lr=1e-4")
+    values = merged(given({"updates": updates}), option, example="lr=1e-4")
     from xpredflow.cli.alignment import Request
     from xpredflow.cli.soft_mask_run import run
 

@@ -49,13 +49,13 @@ def _sandbox() -> AbstractContextManager[Sandbox | None]:
 def _train(training: Pretraining) -> None:
     if not sys.stderr.isatty():
         for now in training:
-            typer.echo(_line(now, training.config.steps), err=True)
+            typer.echo(_line(now, training.config.updates), err=True)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=training.config.steps, completed=training.step)
+        task = bar.add_task("starting", total=training.config.updates, completed=training.step)
         for now in training:
-            bar.update(task, completed=now.step, description=_line(now, training.config.steps))
+            bar.update(task, completed=now.step, description=_line(now, training.config.updates))
 
 
 def _line(now: Progress, steps: int) -> str:

@@ -14,12 +14,14 @@ from torch import Tensor
 
 from xpredflow.decoders import make_decoder, option_owner
 from xpredflow.engine.batch import Batch
+from xpredflow.engine.budget import Budget, resolve_budget
 from xpredflow.engine.prompts import Prompt, encode
-from xpredflow.engine.rows import Row, Steps, make_row, resolve_steps, to_decoded
+from xpredflow.engine.rows import Row, make_row, to_decoded
 from xpredflow.engine.signals import not_finite, read
+from xpredflow.engine.steps import Decoded, Frame, Step, StopReason
 from xpredflow.errors import InputError, Interrupted, unknown_name
 from xpredflow.settings import checked, option_names
-from xpredflow.types import Decoded, Decoder, Frame, Model, Signals, Step, StopReason
+from xpredflow.types import Decoder, Model, Signals
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Options:
     """How to decode, whatever the decoder; names are those of LLaDA's and Fast-dLLM's code."""
 
     gen_length: int = 128  # positions of the response
-    steps: Steps = None  # cap on forward passes per row; None: one per position; or '1/4'
+    budget: Budget = None  # cap on forward passes per row: a number, or a share such as 1/4
     block_length: int | None = None  # None: the whole response, or a block-causal model's own
     seed: int = 0
     max_batch: int = 32  # rows in one forward pass
@@ -44,14 +46,14 @@ class Options:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name} is {value}: give a whole number ≥ 1")
-        resolve_steps(self.steps, self.gen_length)
+        resolve_budget(self.budget, self.gen_length)
         if self.seed < 0:
             raise InputError(f"seed is {self.seed}: give a whole number ≥ 0")
 
 
 # One prompt, several, or several by the number that their randomness depends on.
 Prompts = str | Sequence[Prompt] | Mapping[int, Prompt]
-ALIASES = {"max_new_tokens": "gen_length"}
+ALIASES = {"max_new_tokens": "gen_length", "steps": "budget"}
 DEFAULT_DECODER = "flow"
 
 
@@ -104,7 +106,7 @@ def make_rows(model: Model, prompts: Prompts, settings: Options) -> list[Row]:
             number,
             encode(model, prompt, chat=settings.chat, system=settings.system),
             gen_length=settings.gen_length,
-            steps=settings.steps,
+            budget=settings.budget,
             block_length=settings.block_length,
         )
         for number, prompt in prompts.items()
@@ -123,7 +125,8 @@ def resolve(decoder: str | Decoder, options: dict[str, Any]) -> tuple[Options, D
             where = f" for decoder {decoder!r}" if owner else " beside a built decoder"
             raise unknown_name("option", name, [*own, *theirs, *ALIASES], where)
         if name in mine or name in rest:
-            raise InputError(f"{name} was given twice: max_new_tokens is another name for it")
+            other = next((alias for alias, own in ALIASES.items() if own == name), name)
+            raise InputError(f"{name} was given twice: {other} is another name for it")
         (mine if name in own else rest)[name] = value
     return Options(**checked(Options, mine)), make_decoder(decoder, rest)
 

@@ -1,19 +1,17 @@
 """A row: one prompt on its way through the engine, block after block, until it is a Decoded."""
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import groupby
-from math import ceil
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from xpredflow.engine.budget import Budget, resolve_budget, split_budget
 from xpredflow.engine.prompts import Encoded, decode
+from xpredflow.engine.steps import Decoded, StopReason
 from xpredflow.errors import InputError
-from xpredflow.types import Decoded, Model, StopReason
-
-Steps = None | int | str | Fraction
+from xpredflow.types import Model
 
 
 @dataclass
@@ -61,7 +59,7 @@ def make_row(
     encoded: Encoded,
     *,
     gen_length: int,
-    steps: Steps,
+    budget: Budget,
     block_length: int | None,
 ) -> Row:
     """A row with its blocks and their budgets; lengths are checked against the model."""
@@ -77,7 +75,7 @@ def make_row(
         number=number,
         ids=torch.tensor([mask if token == -1 else token for token in tokens]),
         blocks=blocks,
-        budgets=split_budget(resolve_steps(steps, len(open_)), blocks),
+        budgets=split_budget(resolve_budget(budget, len(open_)), blocks),
         length=length,
         infill=encoded.has_gaps,
     )
@@ -106,47 +104,6 @@ def split_blocks(open_: list[int], block_length: int | None, native: int | None)
     return [open_[i : i + size] for i in range(0, len(open_), size)]
 
 
-def resolve_steps(steps: Steps, positions: int) -> int:
-    """The cap on passes: None is one per position, a fraction is of the number of positions."""
-    if steps is None:
-        return positions
-    if isinstance(steps, str):
-        try:
-            steps = int(steps) if steps.isdigit() else Fraction(steps)
-        except (ValueError, ZeroDivisionError):
-            raise InputError(
-                f"steps is {steps!r}: give a whole number or a fraction of the length such as 1/4"
-            ) from None
-    if isinstance(steps, Fraction):
-        if not 0 < steps <= 1:
-            raise InputError(f"steps is {steps}: as a fraction it must be above 0 and at most 1")
-        return ceil(steps * positions)
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise InputError(f"steps is {steps!r}: give a whole number ≥ 1 or a fraction such as '1/4'")
-    return steps
-
-
-def split_budget(steps: int, blocks: list[list[int]]) -> list[int]:
-    """The cap in proportion to the blocks' open positions, at least one pass each."""
-    if steps < len(blocks):
-        raise InputError(
-            f"steps is {steps} but there are {len(blocks)} blocks and each needs a pass:"
-            f" give at least {len(blocks)} steps or a larger block_length"
-        )
-    total = sum(map(len, blocks))
-    shares = [Fraction(len(block) * steps, total) for block in blocks]
-    budgets = [max(1, int(share)) for share in shares]
-    # rounding: passes left over go to the most short-changed block, a surplus comes off the fattest
-    while sum(budgets) != steps:
-        debt = [share - budget for share, budget in zip(shares, budgets, strict=True)]
-        if sum(budgets) < steps:
-            budgets[debt.index(max(debt))] += 1
-        else:
-            fat = min((d, i) for i, d in enumerate(debt) if budgets[i] > 1)[1]
-            budgets[fat] -= 1
-    return budgets
-
-
 def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> Decoded:
     """The row's answer, trimmed at the first end token; an infilled text is returned whole."""
     response = row.response()
@@ -156,7 +113,7 @@ def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> 
         row=row.number,
         text=decode(model, text_ids),
         ids=shown,
-        steps=row.used,
+        passes=row.used,
         reason=reason,
         stop_reason=f"{reason.value}{detail}",
         progress=row.progress,

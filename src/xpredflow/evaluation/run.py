@@ -1,4 +1,4 @@
-"""Accuracy and steps of a decoder on a task: one record per sample, resumable, then one summary.
+"""Accuracy and passes of a decoder on a task: one record per sample, resumable, then one summary.
 
 Text in, text out is the boundary: a task gives prompts and judges texts, the engine turns one into
 the other. Sample number i is row i of the engine, so it is the same in any process and any order.
@@ -14,12 +14,15 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, TypeVar
 
+from xpredflow.engine.budget import FULL
 from xpredflow.engine.loop import DEFAULT_DECODER, stream
+from xpredflow.engine.steps import Decoded, Step
 from xpredflow.errors import InputError
 from xpredflow.files import write_atomically
 from xpredflow.tasks import prompt_of
-from xpredflow.tasks.generated.splits import HELD_OUT, Problem, Runner, Task, Verdict
-from xpredflow.types import Decoded, Model, Step
+from xpredflow.tasks.base import Problem, Runner, Task, Verdict
+from xpredflow.tasks.generated.splits import HELD_OUT
+from xpredflow.types import Model
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Sample:
     answer: str
     passed: bool
     reason: str
-    steps: int
+    passes: int
     tokens: int
     seed: int
 
@@ -68,9 +71,9 @@ class Summary:
     accuracy: float
     low: float
     high: float
-    steps_mean: float
-    steps_median: float
-    steps_max: int
+    passes_mean: float
+    passes_median: float
+    passes_max: int
     tokens_per_forward: float
     pass_at: dict[int, float]
 
@@ -192,7 +195,7 @@ def _sample(problem: Problem, done: Decoded, verdict: Verdict, job: Job) -> Samp
         answer=done.text,
         passed=verdict.passed and not done.failed,
         reason=failed,
-        steps=done.steps,
+        passes=done.passes,
         tokens=len(done.ids),
         seed=int(job.options.get("seed", 0)),
     )
@@ -200,28 +203,28 @@ def _sample(problem: Problem, done: Decoded, verdict: Verdict, job: Job) -> Samp
 
 def summarise(samples: list[Sample], job: Job) -> Summary:
     """The job's row of a table."""
-    passes: dict[int, int] = {}
+    right_of: dict[int, int] = {}
     for sample in samples:
         problem = sample.number // job.samples
-        passes[problem] = passes.get(problem, 0) + sample.passed
+        right_of[problem] = right_of.get(problem, 0) + sample.passed
     right = sum(sample.passed for sample in samples)
-    steps = [sample.steps for sample in samples]
+    used = [sample.passes for sample in samples]
     low, high = wilson(right, len(samples))
     return Summary(
         task=job.task,
         decoder=job.decoder,
         policy=job.options.get("policy"),
-        budget=str(job.options.get("steps") or "1/1"),
+        budget=str(job.options.get("budget") or FULL),
         n=len(samples),
         accuracy=right / len(samples),
         low=low,
         high=high,
-        steps_mean=fmean(steps),
-        steps_median=float(median(steps)),
-        steps_max=max(steps),
-        tokens_per_forward=sum(s.tokens for s in samples) / sum(steps),
+        passes_mean=fmean(used),
+        passes_median=float(median(used)),
+        passes_max=max(used),
+        tokens_per_forward=sum(s.tokens for s in samples) / sum(used),
         pass_at={
-            k: fmean(pass_at_k(job.samples, c, k) for c in passes.values())
+            k: fmean(pass_at_k(job.samples, c, k) for c in right_of.values())
             for k in (1, 2, 5, 10, 20, 50, 100)
             if k <= job.samples
         },

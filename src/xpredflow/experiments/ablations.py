@@ -22,7 +22,7 @@ PARTS = {
 
 def methods(inputs: Inputs) -> list[Method]:
     """Rules are left out by value, alignment by decoding the model as it was before."""
-    flow = {"steps": "1/4", "policy": inputs.learned}
+    flow = {"budget": "1/4", "policy": inputs.learned}
     return [
         Method("full", "x-prediction flow", "flow", flow, paper={LLADA_HUMANEVAL: "45.12"}),
         Method(

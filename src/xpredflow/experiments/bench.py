@@ -17,7 +17,7 @@ from xpredflow.evaluation.run import Job, Records, Sample, Summary, evaluate, su
 from xpredflow.models import embedded
 from xpredflow.policies.beta import policy_files
 from xpredflow.settings import option_names
-from xpredflow.tasks.generated.splits import Runner, Task
+from xpredflow.tasks.base import Runner, Task
 from xpredflow.types import Model
 
 
@@ -35,7 +35,7 @@ class Plan:
     options: dict[str, Any] = field(default_factory=dict)
     template: str | None = None
 
-    def check(self, trials: "list[Trial]", varied: tuple[str, ...] = ("steps",)) -> None:
+    def check(self, trials: "list[Trial]", varied: tuple[str, ...] = ("budget",)) -> None:
         """Refuse options that are varied or that no decoder has, and values it cannot take."""
         if not self.tasks:
             raise InputError("no tasks were given: choose minicode, minimath or both")
@@ -125,7 +125,7 @@ class Bench:
         )
         title = _title(source, task, trial)
         found = summarise(self._samples(task, job, title), job)
-        self.say(f"{title}: {found.accuracy:.1%} in {found.steps_mean:.1f} passes")
+        self.say(f"{title}: {found.accuracy:.1%} in {found.passes_mean:.1f} passes")
         return found
 
     def _samples(self, task: Task, job: Job, title: str) -> list[Sample]:
@@ -140,8 +140,8 @@ class Bench:
 
 
 def _title(source: str, task: Task, trial: Trial) -> str:
-    options = [f"{n}={v}" for n, v in trial.options.items() if n != "steps"]
-    budget = f"budget {trial.options.get('steps') or 1}"
+    options = [f"{n}={v}" for n, v in trial.options.items() if n != "budget"]
+    budget = f"budget {trial.options.get('budget') or 'full'}"
     return ", ".join([source, task.name, trial.decoder, budget, *options])
 
 
@@ -157,7 +157,7 @@ def slug(job: Job) -> str:
     ]
     exact = json.dumps([asdict(job), files], sort_keys=True)
     key = hashlib.blake2b(exact.encode(), digest_size=5).hexdigest()
-    parts = f"{job.task} {job.decoder} {job.options.get('steps') or 1}"
+    parts = f"{job.task} {job.decoder} {job.options.get('budget') or 'full'}"
     return re.sub(r"[^A-Za-z0-9]+", "-", f"{parts} {key}")
 
 

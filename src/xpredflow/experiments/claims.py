@@ -49,9 +49,9 @@ def fewer_passes(one: str, other: str, holds: str, fails: str) -> Claim[Column]:
     """Method `one` takes fewer passes on average than `other`."""
 
     def figures(found: Column) -> str:
-        return f"{found[one].steps_mean:.1f} against {found[other].steps_mean:.1f} passes"
+        return f"{found[one].passes_mean:.1f} against {found[other].passes_mean:.1f} passes"
 
-    return Claim(lambda f: f[one].steps_mean < f[other].steps_mean, holds, fails, figures)
+    return Claim(lambda f: f[one].passes_mean < f[other].passes_mean, holds, fails, figures)
 
 
 def accuracies(*keys: str) -> Callable[[Column], str]:
@@ -61,4 +61,4 @@ def accuracies(*keys: str) -> Callable[[Column], str]:
 
 def passes(*keys: str) -> Callable[[Column], str]:
     """The mean passes of some methods, in a row."""
-    return lambda found: ", ".join(f"{found[key].steps_mean:.1f}" for key in keys) + " passes"
+    return lambda found: ", ".join(f"{found[key].passes_mean:.1f}" for key in keys) + " passes"

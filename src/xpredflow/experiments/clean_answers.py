@@ -6,7 +6,7 @@ from xpredflow.engine.prompts import encode
 from xpredflow.experiments.bench import Bench, Plan
 from xpredflow.experiments.inputs import Inputs
 from xpredflow.tasks import prompt_of
-from xpredflow.tasks.generated.splits import Generated, Task
+from xpredflow.tasks.base import Generated, Task
 from xpredflow.training.common.answer_batches import check_answers
 from xpredflow.training.common.answers import Answer, read_answers
 from xpredflow.types import Model
@@ -44,5 +44,5 @@ def _right_answer(task: Generated, split: str, number: int, model: Model) -> Ans
         answer=text,
         prompt_ids=encode(model, prompt_of(problem), chat=None, system=None).ids,
         response_ids=[*ids, model.special.eos],
-        steps=0,
+        passes=0,
     )

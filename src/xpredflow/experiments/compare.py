@@ -27,7 +27,7 @@ def measure(bench: Bench, source: str, contenders: list[Contender]) -> list[Poin
         for contender in contenders:
             for variant in contender.variants:
                 found = bench.summary(source, task, variant.trial)
-                share = found.steps_mean / full
+                share = found.passes_mean / full
                 points.append(Point(task.name, contender.spec, variant.label, share, found))
     return points
 
@@ -69,7 +69,7 @@ def goal(points: list[Point]) -> list[str]:
             sentences.append(f"{who} is on or above every other decoder's curve {SPAN}.")
             continue
         found = "; ".join(
-            f"{p.decoder}, {p.setting}: {p.summary.accuracy:.1%} in {p.summary.steps_mean:.1f}"
+            f"{p.decoder}, {p.setting}: {p.summary.accuracy:.1%} in {p.summary.passes_mean:.1f}"
             f" passes against {reached(flow, max(p.share, LEAST)):.1%}"
             for p in above
         )
@@ -115,7 +115,7 @@ def _rows(points: list[Point]) -> list[list[str]]:
                 point.decoder,
                 point.setting,
                 f"{100 * found.accuracy:.1f} {interval}",
-                f"{found.steps_mean:.1f}",
+                f"{found.passes_mean:.1f}",
                 f"{point.share:.3f}",
                 "yes" if is_unbeaten else "",
             ]

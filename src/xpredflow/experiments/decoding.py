@@ -72,7 +72,7 @@ def _run(method: Method, bench: Bench, source: str, pair: Pair, results: dict[st
         column = results.setdefault(f"{name}, {task.name}", {})
         options = dict(method.options)
         if method.same_passes_as is not None:
-            options["steps"] = max(1, round(column[method.same_passes_as].steps_mean))
+            options["budget"] = max(1, round(column[method.same_passes_as].passes_mean))
         trial = Trial(method.decoder, options, method.samples)
         column[method.key] = bench.summary(source, task, trial)
 
@@ -118,4 +118,4 @@ def problems(bench: Bench) -> str:
 def accuracy_and_passes(found: Summary) -> str:
     """The usual cell: accuracy with its interval in %, and the passes that were used."""
     low, high = 100 * found.low, 100 * found.high
-    return f"{100 * found.accuracy:.1f} [{low:.1f}, {high:.1f}], {found.steps_mean:.1f} passes"
+    return f"{100 * found.accuracy:.1f} [{low:.1f}, {high:.1f}], {found.passes_mean:.1f} passes"

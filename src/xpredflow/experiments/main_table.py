@@ -24,7 +24,7 @@ def methods(inputs: Inputs) -> list[Method]:
     return [
         Method(
             "full",
-            "mask prediction, budget 1",
+            "mask prediction, full budget",
             "mask",
             {},
             "pretrained",
@@ -40,7 +40,7 @@ def methods(inputs: Inputs) -> list[Method]:
             "quarter",
             "mask prediction, budget 1/4",
             "mask",
-            {"steps": "1/4"},
+            {"budget": "1/4"},
             "pretrained",
             paper={
                 LLADA_HUMANEVAL: "33.54",
@@ -54,7 +54,7 @@ def methods(inputs: Inputs) -> list[Method]:
             "flow",
             "x-prediction flow, budget ≤ 1/4",
             "flow",
-            {"steps": "1/4", "policy": inputs.learned},
+            {"budget": "1/4", "policy": inputs.learned},
             paper={
                 LLADA_HUMANEVAL: "45.12, 73/128 steps (appendix: table 72.9, text 81.9)",
                 LLADA_MBPP: "33.00 (appendix: 32.60), 35/64 steps",

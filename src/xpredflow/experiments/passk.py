@@ -22,7 +22,7 @@ class Masked(NamedTuple):
     """A row of mask prediction: its budget, its temperature, the paper's figures."""
 
     label: str
-    steps: str | None  # None: a pass per position
+    budget: str | None  # None: a pass per position
     temperature: float
     paper: str
 
@@ -45,7 +45,7 @@ MASKED = {
 
 def methods(inputs: Inputs) -> list[Method]:
     """The flow with its expected and its sampled action, then LLaDA's own sampling."""
-    flow = {"steps": "1/4", "policy": inputs.learned}
+    flow = {"budget": "1/4", "policy": inputs.learned}
     rows = [
         Method(
             "expected" if tau is None else f"sampled {tau}",
@@ -61,9 +61,9 @@ def methods(inputs: Inputs) -> list[Method]:
         rows.append(
             Method(
                 key,
-                f"mask prediction, {row.label}, budget {row.steps or 1}",
+                f"mask prediction, {row.label}, budget {row.budget or 'full'}",
                 "mask",
-                {"steps": row.steps, "temperature": row.temperature},
+                {"budget": row.budget, "temperature": row.temperature},
                 "pretrained",
                 samples=DRAWS if row.temperature else 1,
                 paper={f"{LLADA_MBPP} (n = 200)": row.paper},
@@ -80,7 +80,7 @@ def pass_at(found: Summary, k: int) -> float:
 def cell(found: Summary) -> str:
     """All k, and the passes."""
     shares = " / ".join(f"{100 * pass_at(found, k):.1f}" for k in KS)
-    return f"{shares}, {found.steps_mean:.1f} passes"
+    return f"{shares}, {found.passes_mean:.1f} passes"
 
 
 def _higher(one: tuple[str, int], other: tuple[str, int], holds: str, fails: str) -> Claim[Column]:

@@ -35,7 +35,7 @@ def methods(inputs: Inputs) -> list[Method]:
             key,
             label,
             "flow",
-            {"steps": "1/4", "policy": policy},
+            {"budget": "1/4", "policy": policy},
             paper={LLADA_MBPP: mbpp, LLADA_HUMANEVAL: humaneval},
         )
         for key, label, policy, (mbpp, humaneval) in zip(ROWS, labels, policies, paper, strict=True)
@@ -48,12 +48,12 @@ def _learned_is_best(found: Column) -> bool:
 
 
 def _confidence_is_first(found: Column) -> bool:
-    others = (found[key].steps_mean for key in ROWS if key != "confidence")
-    return found["confidence"].steps_mean < min(others)
+    others = (found[key].passes_mean for key in ROWS if key != "confidence")
+    return found["confidence"].passes_mean < min(others)
 
 
 def _small_is_last(found: Column) -> bool:
-    return found["small"].steps_mean >= max(found[key].steps_mean for key in ROWS)
+    return found["small"].passes_mean >= max(found[key].passes_mean for key in ROWS)
 
 
 CLAIMS = (

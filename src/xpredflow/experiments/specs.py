@@ -1,19 +1,18 @@
 """Decoders as they are written for a comparison: NAME[:VALUE][+OPTION=VALUE]..., with sweeps.
 
 `threshold:{0.5,0.7,0.9}` is one decoder with a point for each value in braces. Such a sweep, or a
-`+steps=...`, replaces the budgets; any other decoder is run under each of them.
+`+budget=...`, replaces the budgets; any other decoder is run under each of them.
 """
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from xpredflow.decoders import DECODERS
+from xpredflow.engine.budget import FULL, parse_budget
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.experiments.bench import Trial
 
-FULL = "1"  # no cap below a pass per position; as a number of steps it would be a single pass
 SWEEP = re.compile(r"\{([^{}]*)\}")
 
 
@@ -44,23 +43,13 @@ def contenders(text: str, budgets: list[str]) -> list[Contender]:
     return [Contender(spec, _variants(spec, budgets)) for spec in specs]
 
 
-def shares(text: str) -> list[str]:
-    """Budgets as fractions of the response's length, smallest first; 1 is the whole of it."""
-    found = set()
-    for part in filter(None, map(str.strip, text.split(","))):
-        try:
-            share = Fraction(part)
-        except (ValueError, ZeroDivisionError):
-            share = Fraction(0)
-        if not 0 < share <= 1:
-            raise InputError(
-                f"budget {part!r}: give fractions of the response's length, above 0 and at most 1,"
-                " such as 1/8,1/4,1"
-            )
-        found.add(share)
+def budgets_of(text: str) -> list[str]:
+    """Budgets separated by commas, each once: passes (`16`) or shares (`1/4`, `25%`, `full`)."""
+    found = [part.strip() for part in text.split(",") if part.strip()]
     if not found:
-        raise InputError("no budgets were given: such as 1/8,1/4,1")
-    return [str(share) for share in sorted(found)]
+        raise InputError("no budgets were given: such as 1/8,1/4,full")
+    parsed = [parse_budget(budget) for budget in found]  # 1, a pass, is not 1/1, all of them
+    return list({repr(p): b for p, b in zip(parsed, found, strict=True)}.values())
 
 
 def _split(text: str) -> list[str]:
@@ -78,8 +67,8 @@ def _variants(spec: str, budgets: list[str]) -> tuple[Variant, ...]:
         )
     if not sweeps:
         trial = _trial(spec)
-        if "steps" in trial.options:
-            return (Variant(f"steps {trial.options['steps']}", trial),)
+        if "budget" in trial.options:
+            return (Variant(f"budget {trial.options['budget']}", trial),)
         return tuple(Variant(f"budget {share}", _trial(spec, share)) for share in budgets)
     values = [value.strip() for value in sweeps[0].split(",") if value.strip()]
     if not values:
@@ -103,5 +92,5 @@ def _trial(spec: str, share: str | None = None) -> Trial:
             raise InputError(f"decoder {spec!r}: nothing follows the colon; write {name!r} alone")
         options = {main: value, **options}
     if share not in (None, FULL):
-        options = {"steps": share, **options}
+        options = {"budget": share, **options}
     return Trial(name, options)

@@ -27,7 +27,7 @@ KEYS = tuple(str(k) for k in PAPER)
 
 def methods(inputs: Inputs) -> list[Method]:
     """k from the argmax token alone to the full softmax."""
-    flow = {"steps": "1/4", "policy": inputs.learned}
+    flow = {"budget": "1/4", "policy": inputs.learned}
     return [
         Method(
             str(k),
@@ -45,7 +45,7 @@ def _one_is_best(found: Column) -> bool:
 
 
 def _passes_rise(found: Column) -> bool:
-    steps = [found[key].steps_mean for key in KEYS]
+    steps = [found[key].passes_mean for key in KEYS]
     return steps[0] < steps[-1] and all(a <= b for a, b in pairwise(steps))
 
 

@@ -27,7 +27,7 @@ class Own:
     revision: str | None = None
     mc_num: int = 128  # masked copies of a continuation whose likelihood is estimated
     is_check_greedy: bool = True  # off: faster, and `is_greedy` is always False
-    steps_file: str | None = None  # JSON lines: the forward passes of each answer
+    passes_file: str | None = None  # JSON lines: the forward passes of each answer
     batch_size: int | str | None = None  # the harness's flags of that name
     max_batch_size: int | None = None
 

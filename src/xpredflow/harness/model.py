@@ -12,13 +12,14 @@ from tqdm import tqdm
 
 from xpredflow.engine.loop import stream
 from xpredflow.engine.prompts import has_chat_template
+from xpredflow.engine.steps import Decoded
 from xpredflow.errors import InputError
 from xpredflow.harness.arguments import Arguments
 from xpredflow.harness.likelihood import Pair, estimate, fit, is_greedy
 from xpredflow.harness.passes import Answered, Passes
 from xpredflow.harness.requests import Request, read_request
 from xpredflow.models import embedded
-from xpredflow.types import Decoded, Model
+from xpredflow.types import Model
 
 log = logging.getLogger("lm_eval.xpredflow")  # below the harness's own: its handler shows it
 HARNESS_DEVICE = "cuda:0"  # what the harness passes when nothing was said
@@ -40,7 +41,7 @@ class XpredflowLM(LM):
         super().__init__()
         read = Arguments.read(arguments)
         self.own, self.options, self.settings = read.own, read.options, read.settings
-        self.passes = Passes(None if self.own.steps_file is None else Path(self.own.steps_file))
+        self.passes = Passes(None if self.own.passes_file is None else Path(self.own.passes_file))
         self.model = _load(pretrained, read) if isinstance(pretrained, str | Path) else pretrained
         if self.model.tokenizer is None:
             raise InputError(f"model {self.model.name!r} has no tokenizer, and tasks are text")
@@ -201,7 +202,7 @@ register_model("xpredflow")(XpredflowLM)
 
 
 def _answered(request: Instance, done: Decoded) -> Answered:
-    return Answered(request.task_name, request.doc_id, done.steps, len(done.ids), done.stop_reason)
+    return Answered(request.task_name, request.doc_id, done.passes, len(done.ids), done.stop_reason)
 
 
 def _load(source: str | Path, read: Arguments) -> Model:

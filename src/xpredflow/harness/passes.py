@@ -16,7 +16,7 @@ class Answered:
 
     task: str | None
     doc: int | None
-    steps: int
+    passes: int
     tokens: int
     stop_reason: str
 
@@ -34,7 +34,7 @@ class Passes:
         self.path = self.path.expanduser()
         if self.path.is_dir() or not os.access(self.path.parent, os.W_OK | os.X_OK):
             raise InputError(
-                f"steps_file {str(self.path)!r} cannot be written: give a file in a directory that"
+                f"passes_file {str(self.path)!r} cannot be written: give a file in a directory that"
                 " exists and that you may write to"
             )
 
@@ -47,9 +47,9 @@ class Passes:
 
     def by_task(self) -> dict[str, dict[str, Any]]:
         """A summary per task."""
-        steps: dict[str, list[int]] = {}
+        used: dict[str, list[int]] = {}
         for answer in self.answers:
-            steps.setdefault(str(answer.task), []).append(answer.steps)
+            used.setdefault(str(answer.task), []).append(answer.passes)
         return {
             task: {
                 "answers": len(counts),
@@ -57,5 +57,5 @@ class Passes:
                 "median": median(counts),
                 "max": max(counts),
             }
-            for task, counts in steps.items()
+            for task, counts in used.items()
         }

@@ -8,6 +8,6 @@ with Sandbox(workers=2) as box:
 
 from xpredflow.sandbox.box import Job, Sandbox
 from xpredflow.sandbox.launcher import ISOLATIONS
-from xpredflow.tasks.generated.splits import Verdict
+from xpredflow.tasks.base import Verdict
 
 __all__ = ["ISOLATIONS", "Job", "Sandbox", "Verdict"]

@@ -16,7 +16,7 @@ from xpredflow.sandbox.inside.limits import Limits
 from xpredflow.sandbox.inside.values import NotPlain, dump
 from xpredflow.sandbox.launcher import BOX_BYTES, ISOLATIONS, Unavailable
 from xpredflow.sandbox.worker import Worker, WorkerDied
-from xpredflow.tasks.generated.splits import Runner, Verdict
+from xpredflow.tasks.base import Runner, Verdict
 
 SECONDS = 3.0
 MEMORY = 512 * 2**20

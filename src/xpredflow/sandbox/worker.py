@@ -13,7 +13,7 @@ from xpredflow.sandbox.inside.candidate import OUT_OF_MEMORY
 from xpredflow.sandbox.inside.limits import Limits
 from xpredflow.sandbox.inside.values import MAX_BYTES, load
 from xpredflow.sandbox.launcher import Unavailable, command
-from xpredflow.tasks.generated.splits import Verdict
+from xpredflow.tasks.base import Verdict
 
 START_SECONDS = 30.0
 GRACE_SECONDS = 10.0  # beyond the run's own, before a silent worker counts as dead

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import cache
 
 from xpredflow.errors import InputError, unknown_name
+from xpredflow.tasks.base import Generated, Problem, Runner, Task, Verdict, prompt_of
 from xpredflow.tasks.generated.minicode.task import MiniCode
 from xpredflow.tasks.generated.minimath.task import MiniMath
-from xpredflow.tasks.generated.splits import Generated, Problem, Runner, Task, Verdict
-from xpredflow.tasks.published.benchmark import Benchmark, prompt_of
+from xpredflow.tasks.published.benchmark import Benchmark
 from xpredflow.tasks.published.gsm8k import Gsm8k
 from xpredflow.tasks.published.humaneval import HumanEval
 from xpredflow.tasks.published.mbpp import Mbpp

@@ -7,8 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from xpredflow.engine.prompts import Prompt
 from xpredflow.errors import InputError
 from xpredflow.tasks import BENCHMARKS, TASKS
-from xpredflow.tasks.generated.splits import Generated, Runner, Verdict
-from xpredflow.tasks.published.benchmark import prompt_of
+from xpredflow.tasks.base import Generated, Runner, Verdict, prompt_of
 from xpredflow.tasks.published.rows import read_rows, training_files
 
 

@@ -13,15 +13,16 @@ from typing import Any
 
 from xpredflow.engine.loop import Options, resolve, stream
 from xpredflow.engine.prompts import Prompt, encode
+from xpredflow.engine.steps import Decoded
 from xpredflow.errors import InputError
 from xpredflow.evaluation.run import judged
 from xpredflow.files import write_atomically
 from xpredflow.processes import Share
 from xpredflow.settings import option_names
-from xpredflow.tasks.generated.splits import Runner, Verdict
+from xpredflow.tasks.base import Runner, Verdict
 from xpredflow.training.common.answers import Answer, answers_in, read_answers
 from xpredflow.training.prompt_sources import PromptSource
-from xpredflow.types import Decoded, Model
+from xpredflow.types import Model
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class AnswerSpec:
 
     def again(self) -> "AnswerSpec":
         """The second try: mask prediction at full budget, all else as it was."""
-        engine = set(option_names(Options)) - {"steps"}
+        engine = set(option_names(Options)) - {"budget", "steps"}
         options = {name: value for name, value in self.options.items() if name in engine}
         return replace(self, decoder="mask", options=options)
 
@@ -176,7 +177,7 @@ def _answers(
             answer=done.text,
             prompt_ids=encoded[done.row],
             response_ids=done.all_ids,
-            steps=done.steps,
+            passes=done.passes,
             solved=None if verdict is None else verdict.passed,
             reason="" if verdict is None else verdict.reason,
         )

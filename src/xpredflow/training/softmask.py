@@ -34,7 +34,7 @@ SPAN = (0.2, 0.8)  # σ, the share that is masked: SM's
 class SoftMaskConfig:
     """Everything that decides the result, beside the model and the answers."""
 
-    steps: int = 400
+    updates: int = 400
     batch: int = 32
     k: int = 3  # predicted tokens in the blend: 1 for code, 3 for language in the paper
     lr: float = 1e-5
@@ -48,7 +48,7 @@ class SoftMaskConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "k", "warmup", "holdout", "save_every"):
+        for name in ("updates", "batch", "k", "warmup", "holdout", "save_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
         for name in ("lr", "omega_lr", "clip"):
@@ -59,7 +59,7 @@ class SoftMaskConfig:
 
     def scale(self, step: int) -> float:
         """Of both rates: warm up, then fall linearly to zero."""
-        left = (self.steps - step) / max(self.steps - self.warmup, 1)
+        left = (self.updates - step) / max(self.updates - self.warmup, 1)
         return min(1.0, (step + 1) / self.warmup, left)
 
 
@@ -145,11 +145,11 @@ class SoftMaskTraining:
 
     def __iter__(self) -> Iterator[Progress]:
         """Train to the end; every update is logged, a state is saved now and then."""
-        while self.step < self.config.steps:
+        while self.step < self.config.updates:
             now = self._update()
             self.step = now.step
             self.run.log(**asdict(now))
-            if self.step % self.config.save_every == 0 or self.step == self.config.steps:
+            if self.step % self.config.save_every == 0 or self.step == self.config.updates:
                 self.run.save_state(self._state())
             yield now
 

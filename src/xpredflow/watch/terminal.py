@@ -10,7 +10,8 @@ from rich.style import Style
 from rich.text import Text
 
 from xpredflow.engine.rows import Row
-from xpredflow.types import Decoded, Frame, Model, Step
+from xpredflow.engine.steps import Decoded, Frame, Step
+from xpredflow.types import Model
 
 SETTLED = 0.9  # progress from which a position is drawn as text rather than as a guess
 OPEN, BREAK, END, BROKEN = "░", "↵", "∎", "\N{REPLACEMENT CHARACTER}"
@@ -186,15 +187,15 @@ class LiveView:
         """Where the row stands, in one line."""
         cap, frame = sum(self.row.budgets), self.last
         if frame is None:
-            return Text(f"step 0/{cap}", style=DIM)
+            return Text(f"pass 0/{cap}", style=DIM)
         count = max(len(frame.progress), 1)
         settled = sum(t >= SETTLED for t in self.progress.values())
         parts = (
-            f"step {frame.step + 1}/{cap}",
+            f"pass {frame.step + 1}/{cap}",
             f"progress {sum(frame.progress) / count:.2f} (min {min(frame.progress):.2f})",
             f"conf {sum(frame.confidence) / count:.2f}",
             f"re-edits {self.reedits}",
-            f"{settled / (frame.step + 1):.1f} tok/step",
+            f"{settled / (frame.step + 1):.1f} tok/pass",
         )
         line = Text(", ".join(parts), style=DIM, no_wrap=True)
         # the terminal echoes ^C here: at the very edge it would wrap and shift what is redrawn
@@ -214,8 +215,8 @@ def shade(progress: float, *, colour: bool = True) -> Style:
 
 def summary(done: Decoded) -> str:
     """One line about a finished row."""
-    steps = "1 step" if done.steps == 1 else f"{done.steps} steps"
-    return f"{steps} · {done.tokens_per_forward:.1f} tokens per step · {done.stop_reason}"
+    passes = "1 pass" if done.passes == 1 else f"{done.passes} passes"
+    return f"{passes} · {done.tokens_per_forward:.1f} tokens per pass · {done.stop_reason}"
 
 
 def _where(positions: list[int], marks: list[bool]) -> list[int]:

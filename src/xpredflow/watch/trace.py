@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from xpredflow.engine.steps import Decoded, Frame, Step, StopReason
 from xpredflow.errors import InputError
-from xpredflow.types import Decoded, Frame, Step, StopReason
 
 FORMAT, VERSION = "xpredflow-trace", 1
 _PER_POSITION = Frame._fields[2:]

@@ -1,11 +1,10 @@
 """What the synthetic tasks share: problems, verdicts, and splits that cannot overlap."""
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from hashlib import blake2b
 from random import Random
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from xpredflow.errors import InputError, unknown_name
 
@@ -13,57 +12,6 @@ SPLITS = ("train", "validation", "test")
 LEVELS = (1, 2, 3)
 HELD_OUT = 500  # problems in the validation split, and in the test split
 RESPONSE_LENGTH = 64  # tokens an answer may take, the end-of-text token included
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One problem: `id` names its meaning, `meta` holds what grading needs (plain JSON)."""
-
-    id: str
-    prompt: str
-    level: int
-    meta: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether an answer is right, and one sentence that says why."""
-
-    passed: bool
-    reason: str
-
-
-# Runs untrusted program text against `Problem.meta`; a sandbox provides it.
-Runner = Callable[[str, Mapping[str, Any]], Verdict]
-
-
-@runtime_checkable
-class Task(Protocol):
-    """What evaluation needs of a task."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def response_length(self) -> int: ...
-
-    @property
-    def runs_programs(self) -> bool: ...  # whether `score` needs a Runner
-
-    def problem(self, split: str, index: int) -> Problem: ...
-
-    def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict: ...
-
-    def size(self, split: str) -> int: ...
-
-    def count_problems(self) -> int: ...
-
-
-@runtime_checkable
-class Generated(Task, Protocol):
-    """A task that training can draw on without end, with right answers."""
-
-    def answer(self, problem: Problem, rng: Random) -> str: ...
 
 
 @runtime_checkable

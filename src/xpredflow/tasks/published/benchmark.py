@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from xpredflow.errors import InputError, unknown_name
-from xpredflow.tasks.generated.splits import Problem, Runner, Verdict
+from xpredflow.tasks.base import Problem, Runner, Verdict
 from xpredflow.tasks.published.rows import Rows, read_rows
 
 Message = dict[str, str]
@@ -113,14 +113,3 @@ class Benchmark(ABC):
         if template not in self.templates:
             raise unknown_name("prompt template", template, self.templates)
         return template
-
-
-def prompt_of(problem: Problem) -> str | list[Message]:
-    """What the model is given: the turns of a chat where the template has turns, else the text."""
-    return problem.meta.get("messages", problem.prompt)
-
-
-def needs_runner(name: str, run: Runner | None) -> Runner:
-    if run is None:
-        raise InputError(f"{name} runs programs: pass run=, a sandbox's runner")
-    return run

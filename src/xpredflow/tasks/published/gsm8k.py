@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from xpredflow.errors import InputError
-from xpredflow.tasks.generated.splits import Problem, Runner, Verdict
-from xpredflow.tasks.published.benchmark import Benchmark, Message, Template
+from xpredflow.tasks.base import Message, Problem, Runner, Verdict
+from xpredflow.tasks.published.benchmark import Benchmark, Template
 from xpredflow.tasks.published.rows import Rows, read_rows
 
 # Rows of the training split, counted from 0, that are the worked examples in LLaDA's prompt.

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xpredflow.tasks.generated.splits import Problem, Runner, Verdict
-from xpredflow.tasks.published.benchmark import Benchmark, Message, Template, needs_runner
+from xpredflow.tasks.base import Message, Problem, Runner, Verdict, needs_runner
+from xpredflow.tasks.published.benchmark import Benchmark, Template
 from xpredflow.tasks.published.code_extraction import first_fenced_block, indented_continuation
 from xpredflow.tasks.published.rows import Rows
 

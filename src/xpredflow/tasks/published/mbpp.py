@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from xpredflow.errors import InputError
-from xpredflow.tasks.generated.splits import Problem, Runner, Verdict
-from xpredflow.tasks.published.benchmark import Benchmark, Message, Template, needs_runner
+from xpredflow.tasks.base import Message, Problem, Runner, Verdict, needs_runner
+from xpredflow.tasks.published.benchmark import Benchmark, Template
 from xpredflow.tasks.published.code_extraction import between_begin_and_done
 from xpredflow.tasks.published.rows import Rows
 

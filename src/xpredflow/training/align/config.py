@@ -15,7 +15,7 @@ from xpredflow.training.align.readout import CHUNK
 class AlignConfig:
     """Everything that decides the result of an alignment run, beside the model and the answers."""
 
-    steps: int = 100
+    updates: int = 100
     batch: int = 32  # answers per update, over all processes
     accumulate: int = 1  # parts in which each process goes through its share of a batch
     lr: float = 2e-5
@@ -38,7 +38,7 @@ class AlignConfig:
 
     def __post_init__(self) -> None:
         least = {"lora_rank": 0, "reference_every": 0}
-        whole = ("steps", "batch", "accumulate", "warmup", "chunk", "holdout", "save_every")
+        whole = ("updates", "batch", "accumulate", "warmup", "chunk", "holdout", "save_every")
         for name in (*whole, *least):
             if getattr(self, name) < least.get(name, 1):
                 raise InputError(
@@ -68,7 +68,7 @@ class AlignConfig:
 
     def rate(self, step: int) -> float:
         """Warm up, then fall linearly to zero."""
-        left = (self.steps - step) / max(self.steps - self.warmup, 1)
+        left = (self.updates - step) / max(self.updates - self.warmup, 1)
         return self.lr * min(1.0, (step + 1) / self.warmup, left)
 
     def compute_dtype(self, device: torch.device) -> torch.dtype:

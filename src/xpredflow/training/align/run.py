@@ -139,11 +139,11 @@ class Alignment:
 
     def __iter__(self) -> Iterator[Progress]:
         """Train to the end; every update is logged, a state is saved now and then."""
-        while self.step < self.config.steps:
+        while self.step < self.config.updates:
             now = self._update()
             self.step = now.step
             self.run.log(**now.line())
-            if self.step % self.config.save_every == 0 or self.step == self.config.steps:
+            if self.step % self.config.save_every == 0 or self.step == self.config.updates:
                 self.run.save_state(self._state())
             yield now
 

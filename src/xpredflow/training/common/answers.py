@@ -24,7 +24,7 @@ class Answer:
     answer: str
     prompt_ids: list[int]
     response_ids: list[int]
-    steps: int
+    passes: int
     solved: bool | None = None
     reason: str = ""
     again: bool = False

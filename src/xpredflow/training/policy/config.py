@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
-from xpredflow.engine.rows import resolve_steps
+from xpredflow.engine.budget import resolve_budget
 from xpredflow.errors import InputError
 from xpredflow.flow import Rules
 from xpredflow.policies.beta import BetaConfig
@@ -23,7 +23,7 @@ class PolicyConfig(Rules, BetaConfig, GrpoConfig):
     updates: int = 200
     prompts: int = 8  # problems per update
     group: int = 8  # rollouts of each
-    steps: str | None = None  # budget T: passes, or a share such as 1/4; None: one per position
+    budget: str | None = None  # T: passes, or a share such as 1/4; None: one per position
     gen_length: int | None = None  # positions of a response; None: the task's
     pool: int = 1024  # training problems to draw from where no answers are given
     hard: float = 0.0  # share of an update's problems that the first policy failed at a first try
@@ -55,7 +55,7 @@ class PolicyConfig(Rules, BetaConfig, GrpoConfig):
             raise InputError(f"hard is {self.hard}: give a share of the prompts, from 0 to 1")
         if self.gen_length is not None and self.gen_length < 1:
             raise InputError(f"gen_length is {self.gen_length}: give a whole number ≥ 1")
-        resolve_steps(self.steps, self.gen_length or 1)
+        resolve_budget(self.budget, self.gen_length or 1)
         self._check_kappa()
 
     def _check_kappa(self) -> None:

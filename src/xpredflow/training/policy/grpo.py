@@ -73,7 +73,7 @@ class Outcomes:
     """How the rollouts ended. Positions that were never `decoded` (text ended before) have no t."""
 
     solved: Float[Tensor, "P G"]
-    steps: Float[Tensor, "P G"]
+    passes: Float[Tensor, "P G"]
     reedits: Float[Tensor, "P G"]
     progress: Float[Tensor, "P G N"]
     decoded: Bool[Tensor, "P G N"]
@@ -81,7 +81,7 @@ class Outcomes:
 
     def trajectory_rewards(self, config: GrpoConfig) -> Float[Tensor, "P G"]:
         """What all positions of a rollout share: task reward and speed."""
-        return self.solved.double() + config.speed * (1 - self.steps.double() / self.budget)
+        return self.solved.double() + config.speed * (1 - self.passes.double() / self.budget)
 
     def mean_progress(self) -> Float[Tensor, "P G"]:
         """t_final, averaged over the positions that were decoded."""

@@ -15,12 +15,12 @@ _SURE = 0.9  # of the largest κ, from which a policy counts as deterministic
 
 
 def describe_rollouts(outcomes: Outcomes, config: GrpoConfig) -> dict[str, Any]:
-    """Rewards, accuracy and steps of an update's rollouts."""
+    """Rewards, accuracy and passes of an update's rollouts."""
     solved, rewards = outcomes.solved, outcomes.trajectory_rewards(config)
     return {
         "reward": outcomes.total_rewards(config).mean().item(),
         "accuracy": solved.mean().item(),
-        "steps_used": outcomes.steps.mean().item(),
+        "passes_used": outcomes.passes.mean().item(),
         "final_progress": outcomes.mean_progress().mean().item(),
         "mixed": _varied(solved).mean().item(),
         "signal": _varied(rewards).mean().item(),
@@ -60,12 +60,10 @@ def action_by_confidence(records: Records) -> list[float | None]:
 def why_no_signal(line: dict[str, Any], kappa_max: float) -> str:
     """The likely cause when the draws of every group earn the same, and what to do about it."""
     if line["accuracy"] == 1:
-        return (
-            "every rollout was right: lower the budget (steps), set speed, or give harder prompts"
-        )
+        return "every rollout was right: lower the budget, set speed, or give harder prompts"
     if line["accuracy"] == 0:
         return (
-            "no rollout was right: filter the prompts (--answers), raise the budget (steps), or"
+            "no rollout was right: filter the prompts (--answers), raise the budget, or"
             " begin with a policy that works (init)"
         )
     if line["kappa"] is not None and line["kappa"] > _SURE * kappa_max:

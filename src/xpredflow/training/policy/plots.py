@@ -59,13 +59,13 @@ def plot_training(log: Path, picture: Path) -> bool:
 
     checks = [line for line in read_log(log) if "validation" in line]
     figure = Figure(figsize=(13, 7), layout="constrained")
-    reward, steps, actions, reedits, entropy, drift = figure.subplots(2, 3).flat
+    reward, used, actions, reedits, entropy, drift = figure.subplots(2, 3).flat
     _curves(reward, lines, "reward", "accuracy", "mixed")
-    _curves(steps, lines, "steps_used")
+    _curves(used, lines, "passes_used")
     _curves(reedits, lines, "reedits")
     _curves(entropy, lines, "entropy")
     _curves(drift, lines, "kl_start", "clip_share")
-    for axes, name in ((reward, "accuracy"), (steps, "steps")):
+    for axes, name in ((reward, "accuracy"), (used, "passes")):
         values = [check["validation"][name] for check in checks]
         axes.plot([check["step"] for check in checks], values, "o--", label=f"validation {name}")
         axes.legend()

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from xpredflow.engine.budget import resolve_budget
 from xpredflow.engine.loop import stream
-from xpredflow.engine.rows import resolve_steps
+from xpredflow.engine.steps import Decoded, Step
 from xpredflow.evaluation.run import judged
 from xpredflow.flow import Flow, Rules
 from xpredflow.policies.beta import BetaNetwork, LearnedPolicy
@@ -17,7 +18,7 @@ from xpredflow.tasks import Problem, Runner, Task, Verdict, prompt_of
 from xpredflow.training.common.collectives import gathered
 from xpredflow.training.policy.config import PolicyConfig
 from xpredflow.training.policy.grpo import Outcomes, Records
-from xpredflow.types import Decoded, Model, Policy, Step
+from xpredflow.types import Model, Policy
 
 FIRST_TRY = 10**9  # row numbers of tries, far from those of rollouts
 
@@ -40,7 +41,7 @@ class Setup:
     @property
     def budget(self) -> int:
         """T, the passes that a rollout may take."""
-        return resolve_steps(self.config.steps, self.length)
+        return resolve_budget(self.config.budget, self.length)
 
 
 def acting(setup: Setup, network: BetaNetwork, temperature: float | None = None) -> LearnedPolicy:
@@ -54,7 +55,7 @@ class Ended:
 
     row: int
     solved: bool
-    steps: int
+    passes: int
     reedits: int
     progress: list[float]
 
@@ -147,7 +148,7 @@ def _stream(setup: Setup, policy: Policy, rows: dict[int, Problem]) -> Iterator[
         {number: prompt_of(problem) for number, problem in rows.items()},
         decoder=Flow(policy, config.part(Rules)),
         gen_length=setup.length,
-        steps=config.steps,
+        budget=config.budget,
         seed=config.seed,
         max_batch=len(rows),
     )
@@ -155,7 +156,7 @@ def _stream(setup: Setup, policy: Policy, rows: dict[int, Problem]) -> Iterator[
 
 def _ended(done: Decoded, verdict: Verdict, reedits: int) -> Ended:
     solved = verdict.passed and not done.failed
-    return Ended(done.row, solved, done.steps, reedits, done.progress)
+    return Ended(done.row, solved, done.passes, reedits, done.progress)
 
 
 def group_rollouts(
@@ -189,7 +190,7 @@ def _outcomes(setup: Setup, ended: list[Ended]) -> Outcomes:
     decoded = [[i < len(one.progress) for i in range(length)] for one in ended]
     return Outcomes(
         solved=grouped([float(one.solved) for one in ended]),
-        steps=grouped([float(one.steps) for one in ended]),
+        passes=grouped([float(one.passes) for one in ended]),
         reedits=grouped([float(one.reedits) for one in ended]),
         progress=grouped(progress),
         decoded=grouped(decoded),

@@ -143,10 +143,10 @@ class PolicyTraining:
         return [self.setup.task.problem("train", orders[turn][i]) for turn, i in places]
 
     def _validate(self) -> dict[str, Any]:
-        """Accuracy and steps with the expected action on validation problems; the best is kept.
+        """Accuracy and passes with the expected action on validation problems; the best is kept.
 
-        The score is accuracy − (mean steps / budget) / n: one more problem solved outweighs any
-        saving of steps, and of equals the faster wins.
+        The score is accuracy − (mean passes / budget) / n: one more problem solved outweighs any
+        saving of passes, and of equals the faster wins.
         """
         config, share = self.setup.config, self.setup.share
         if not config.validate_every:
@@ -154,7 +154,7 @@ class PolicyTraining:
         options = {
             **asdict(config.part(Rules)),
             "policy": acting(self.setup, self.network),
-            "steps": config.steps,
+            "budget": config.budget,
             "gen_length": self.setup.length,
             "seed": config.seed,
         }
@@ -162,8 +162,8 @@ class PolicyTraining:
         job = Job(self.setup.task.name, "validation", "flow", options, limit)
         mine = evaluate(self.setup.model, self.setup.task, job, run=self.setup.run, share=share)
         row = summarise(sorted(gathered(share, mine), key=lambda s: s.number), job)
-        score = row.accuracy - row.steps_mean / self.setup.budget / row.n
-        found = {"accuracy": row.accuracy, "steps": row.steps_mean, "n": row.n, "score": score}
+        score = row.accuracy - row.passes_mean / self.setup.budget / row.n
+        found = {"accuracy": row.accuracy, "passes": row.passes_mean, "n": row.n, "score": score}
         if score > self.best:
             self.best = score
             self._save(BEST, {"validation": found})

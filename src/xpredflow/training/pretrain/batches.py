@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from xpredflow.errors import InputError
-from xpredflow.tasks.generated.splits import Problem
+from xpredflow.tasks.base import Problem
 
 BATCHES_PER_CHUNK = 16  # this many are drawn at once and sorted by length
 TRIES = 8  # to find an answer that fits the response; hardly one in 10,000 does not

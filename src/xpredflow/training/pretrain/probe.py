@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from xpredflow.evaluation.run import Job, evaluate
-from xpredflow.tasks.generated.splits import Runner, Task
+from xpredflow.tasks.base import Runner, Task
 from xpredflow.types import Model
 
 PROBLEMS = 24  # of each task: enough to see it learn, cheap enough not to delay it

@@ -41,7 +41,7 @@ class PretrainConfig:
     tail_share: float = 0.25  # rows of which only the tail is shown, from `whole_from` on
     full_share: float = 0.25  # batches filled with EOS up to the full response length
     whole_from: int = 3584  # step from which on all batches are
-    steps: int = 20_000
+    updates: int = 20_000
     batch: int = 64
     lr: float = 4e-3
     warmup: int = 200
@@ -71,7 +71,7 @@ class PretrainConfig:
         for name in ("cut_share", "tail_share", "full_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}: give a share from 0 to 1")
-        for name in ("steps", "batch", "vocabulary", "warmup"):
+        for name in ("updates", "batch", "vocabulary", "warmup"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
 
@@ -90,7 +90,7 @@ class PretrainConfig:
 
     def rate(self, step: int) -> float:
         """Warm up, stay, then fall linearly to zero: most is learned while the rate falls."""
-        left = (self.steps - step) / max(self.decay_share * self.steps, 1)
+        left = (self.updates - step) / max(self.decay_share * self.updates, 1)
         return self.lr * min(1.0, (step + 1) / self.warmup, left)
 
 
@@ -122,7 +122,7 @@ class Pretraining:
         self.judge = run
         # the rate is constant until it falls, so a run may be lengthened before it does; so with
         # the tasks of later stages
-        later = ("steps", "decay_share", "probe_every", "later", "whole_from")
+        later = ("updates", "decay_share", "probe_every", "later", "whole_from")
         self.run = Run(directory, asdict(config), resume, may_change=later)
         tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
         if config.start in FRESH:
@@ -146,7 +146,7 @@ class Pretraining:
         started, first = time.monotonic(), self.step
         losses: list[float] = []
         rights: list[float] = []
-        while self.step < self.config.steps:
+        while self.step < self.config.updates:
             for batch in self._batches():
                 loss, right = self._train_on(batch)
                 losses.append(loss)
@@ -156,7 +156,7 @@ class Pretraining:
                     pace = (time.monotonic() - started) / (self.step - first)
                     yield self._report(losses, rights, pace)
                     losses, rights = [], []
-            if self.step % self.save_every == 0 or self.step >= self.config.steps:
+            if self.step % self.save_every == 0 or self.step >= self.config.updates:
                 self.run.save_state(self._state())
 
     def _batches(self) -> list[TextBatch]:
@@ -175,7 +175,7 @@ class Pretraining:
             sum(losses) / len(losses),
             sum(rights) / len(rights),
             self.config.rate(self.step - 1),
-            pace * max(self.config.steps - self.step, 0),
+            pace * max(self.config.updates - self.step, 0),
             probe(self.averaged(), self.tasks, self.judge) if probed else None,
         )
         solved = {} if now.solved is None else {"solved": now.solved}

@@ -7,6 +7,7 @@ be computed.
 
 from random import Random
 
+from xpredflow.tasks.base import Problem
 from xpredflow.tasks.generated.minimath.story import (
     AMOUNTS,
     LARGEST,
@@ -14,7 +15,6 @@ from xpredflow.tasks.generated.minimath.story import (
     LARGEST_SUM,
     SMALLEST,
 )
-from xpredflow.tasks.generated.splits import Problem
 
 SUMS = 7  # in one exercise
 

@@ -3,18 +3,12 @@
 from random import Random
 
 from xpredflow.errors import InputError
+from xpredflow.tasks.base import Problem, Runner, Verdict
 from xpredflow.tasks.generated.minicode import draw as drawing
 from xpredflow.tasks.generated.minicode.answers import STYLES, write
 from xpredflow.tasks.generated.minicode.hidden_tests import hidden_tests
 from xpredflow.tasks.generated.minicode.pipeline import Pipeline, parse
-from xpredflow.tasks.generated.splits import (
-    RESPONSE_LENGTH,
-    Drawer,
-    Problem,
-    Runner,
-    Verdict,
-    generated_size,
-)
+from xpredflow.tasks.generated.splits import RESPONSE_LENGTH, Drawer, generated_size
 
 
 class MiniCode:

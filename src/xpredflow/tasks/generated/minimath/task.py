@@ -4,17 +4,11 @@ import re
 from fractions import Fraction
 from random import Random
 
+from xpredflow.tasks.base import Problem, Runner, Verdict
 from xpredflow.tasks.generated.minimath import story as minimath_story
 from xpredflow.tasks.generated.minimath.wording import tell
 from xpredflow.tasks.generated.minimath.working import STYLES, work
-from xpredflow.tasks.generated.splits import (
-    RESPONSE_LENGTH,
-    Drawer,
-    Problem,
-    Runner,
-    Verdict,
-    generated_size,
-)
+from xpredflow.tasks.generated.splits import RESPONSE_LENGTH, Drawer, generated_size
 
 _FORMULA = re.compile(r"[0-9+*/=-]*[0-9][0-9+*/=-]*")
 _SIDE = re.compile(r"([0-9]{1,4})(?:([-+*/])([0-9]{1,4}))?")

@@ -1,0 +1,94 @@
+"""What decoding yields: one Step per forward pass of a batch, one Decoded per prompt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from jaxtyping import Int
+from torch import Tensor
+
+from xpredflow.types import Canvas, Event
+
+
+class StopReason(Enum):
+    """Why a row ended, as a sentence for the user."""
+
+    CONVERGED = "every position converged"
+    BUDGET = "the budget was used up"
+    END_OF_TEXT = "a block ended with an end-of-text token"
+    BAD_LOGITS = "the model returned logits that are not finite"
+
+
+class Frame(NamedTuple):
+    """One row's share of a Step, in plain values: what is traced, shown and served."""
+
+    row: int
+    step: int
+    positions: list[int]
+    tokens: list[int]
+    progress: list[float]
+    confidence: list[float]
+    reedited: list[bool]
+    committed: list[bool]
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """One decoded prompt. `passes` are forward passes of this row, whatever its neighbours did.
+
+    `shadow_positions` were read in them beside the row's own: passes with shadows are longer.
+    """
+
+    row: int
+    text: str
+    ids: list[int]
+    passes: int
+    reason: StopReason
+    stop_reason: str
+    progress: list[float]
+    all_ids: list[int]
+    trace: list[Frame] | None = None
+    shadow_positions: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """True where decoding had to be given up; `stop_reason` says where."""
+        return self.reason is StopReason.BAD_LOGITS
+
+    @property
+    def tokens_per_forward(self) -> float:
+        """How many of the shown tokens one forward pass yielded on average."""
+        return len(self.ids) / max(self.passes, 1)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One forward pass of a batch, as every consumer sees it: view, trace, server, training.
+
+    `positions` are absolute in each row, -1 for padding; `finished` are the rows that ended here.
+    """
+
+    rows: Sequence[int]
+    index: Sequence[int]
+    positions: Int[Tensor, "B N"]
+    canvas: Canvas
+    event: Event
+    finished: Sequence[Decoded] = ()
+
+    def frames(self) -> list[Frame]:
+        """The step row by row, without padding."""
+        return [self._frame(i) for i in range(len(self.rows))]
+
+    def _frame(self, i: int) -> Frame:
+        real = self.positions[i] >= 0
+        canvas, event = self.canvas, self.event
+        columns = (
+            self.positions,
+            canvas.tokens,
+            canvas.progress,
+            event.signals.confidence,
+            event.reedited,
+            event.committed,
+        )
+        return Frame(self.rows[i], self.index[i], *(column[i][real].tolist() for column in columns))
