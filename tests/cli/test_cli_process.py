@@ -61,4 +61,4 @@ def test_a_terminal_sees_the_text_settle():
     screen = shown.decode()
     assert "pass 2/2" in screen
     assert "2 passes · " in screen
-    assert " tokens per step · every position converged" in screen
+    assert " tokens per pass · every position converged" in screen

@@ -1,33 +1,79 @@
-"""The command line. Nothing here imports torch until a command needs it: --help is instant."""
+"""The command line. A command's file is imported when the command is called: --help is instant."""
 
 import sys
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import click
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from xpredflow import __version__
-from xpredflow.cli import (
-    aligning,
-    averaging,
-    catalogue,
-    comparing,
-    demo,
-    evaluating,
-    generating,
-    harnessing,
-    policies,
-    pretraining,
-    reproducing,
-    self_generating,
-    soft_masking,
-)
 from xpredflow.errors import InputError
 
 
+class Lazy(NamedTuple):
+    """Where a command is, and what the overview says of it."""
+
+    where: str  # module:function below xpredflow.cli.commands, or module:typer app
+    summary: str
+
+
+# The overview lists the commands in these groups and in this order.
+COMMANDS: dict[str, dict[str, Lazy]] = {
+    "Decode": {
+        "demo": Lazy("demo:demo", "Watch decoders answer the same request, side by side."),
+        "generate": Lazy("generate:generate", "Decode prompts."),
+    },
+    "Measure": {
+        "eval": Lazy("eval:evaluate", "Accuracy and forward passes on graded tasks."),
+        "compare": Lazy("compare:compare", "Accuracy over forward passes for several decoders."),
+        "reproduce": Lazy("reproduce:reproduce", "The paper's tables and figures."),
+        "lm-eval": Lazy("lm_eval:lm_eval", "Tasks of lm-evaluation-harness with our decoders."),
+    },
+    "Train": {
+        "self-generate": Lazy("self_generate:self_generate", "A model's own answers to prompts."),
+        "align": Lazy("align:align", "Align a model for x-prediction flow."),
+        "train-policy": Lazy("train_policy:train_policy", "Train a step-size policy with GRPO."),
+        "train-softmask": Lazy("train_softmask:train_softmask", "Fine-tune for soft masking."),
+        "pretrain": Lazy("pretrain:pretrain", "Pretrain a small model on generated tasks."),
+        "average": Lazy("average:average", "One checkpoint from several alignments."),
+    },
+    "Look up": {
+        "models": Lazy("models:models", "Embedded models, and what can be loaded."),
+        "decoders": Lazy("models:decoders", "Decoders and policies, with their options."),
+        "policy": Lazy("train_policy:policy", "Look at a learned step-size policy."),
+    },
+}
+
+
 class Commands(TyperGroup):
-    """Bad input ends every command the same way: the message alone, exit code 2."""
+    """Loads a command when it is called; bad input ends each the same way, with exit code 2."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for group in COMMANDS.values() for name in group]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = next((group[cmd_name] for group in COMMANDS.values() if cmd_name in group), None)
+        if found is None:
+            return None
+        module, _, attribute = found.where.partition(":")
+        target = getattr(import_module(f"xpredflow.cli.commands.{module}"), attribute)
+        if isinstance(target, typer.Typer):
+            return get_group(target)
+        made = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_HELP)
+        settings = getattr(sys.modules[target.__module__], "SETTINGS", None)
+        made.command(cmd_name, context_settings=settings)(target)
+        command = get_command(made)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: click.HelpFormatter) -> None:
+        for title, group in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, lazy.summary) for name, lazy in group.items()])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -37,28 +83,14 @@ class Commands(TyperGroup):
             raise typer.Exit(2) from None
 
 
+_HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP,
 )
-app.command()(generating.generate)
-app.command()(demo.demo)
-app.command("eval")(evaluating.evaluate)
-app.command("lm-eval", context_settings=harnessing.SETTINGS)(harnessing.lm_eval)
-app.command()(pretraining.pretrain)
-app.command("self-generate")(self_generating.self_generate)
-app.command()(aligning.align)
-app.command()(averaging.average)
-app.command("train-softmask")(soft_masking.train_softmask)
-app.command("train-policy")(policies.train_policy)
-app.add_typer(policies.policy, name="policy")
-app.command()(reproducing.reproduce)
-app.command()(comparing.compare)
-app.command()(catalogue.models)
-app.command()(catalogue.decoders)
 
 
 def _version(wanted: bool) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import torch.distributed as dist
 import typer
 
-from xpredflow.cli.counting import CountBar
+from xpredflow.cli.progress import CountBar
 from xpredflow.cli.running import load_model
 from xpredflow.models import embedded
 from xpredflow.processes import Share, join_processes, leave_processes

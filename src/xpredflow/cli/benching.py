@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from xpredflow.cli.counting import CountBar
+from xpredflow.cli.progress import CountBar
 from xpredflow.cli.running import load_model
 from xpredflow.experiments.bench import Bench, Plan, Watch, unwatched
 from xpredflow.sandbox import Sandbox

@@ -12,7 +12,7 @@ def decoder_names(incomplete: str) -> list[tuple[str, str]]:
 
 def policy_names(incomplete: str) -> list[tuple[str, str]]:
     """Policies with their summaries."""
-    from xpredflow.cli.catalogue import policies
+    from xpredflow.cli.commands.models import policies
 
     return _matching(incomplete, policies())
 

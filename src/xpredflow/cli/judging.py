@@ -11,7 +11,7 @@ from typing import Any
 import torch.distributed as dist
 import typer
 
-from xpredflow.cli.counting import CountBar
+from xpredflow.cli.progress import CountBar
 from xpredflow.cli.running import load_model
 from xpredflow.engine import loop as engine
 from xpredflow.errors import InputError

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from xpredflow.cli.bar import BarView
 from xpredflow.cli.output import Answers
+from xpredflow.cli.progress import BarView
 from xpredflow.cli.prompts import Given, label
 from xpredflow.engine import loop as engine
 from xpredflow.engine.rows import Row

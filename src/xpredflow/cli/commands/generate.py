@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli.completion import decoder_names, model_names, policy_names
-from xpredflow.cli.named import given, merged
+from xpredflow.cli.options import given, merged
 from xpredflow.cli.prompts import gather
 
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli import shared_options as shared
-from xpredflow.cli.named import given
+from xpredflow.cli import options as shared
+from xpredflow.cli.options import given
 
 
 def demo(

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli import shared_options as shared
-from xpredflow.cli.named import given, merged
+from xpredflow.cli import options as shared
+from xpredflow.cli.options import given, merged
 
 
 def evaluate(

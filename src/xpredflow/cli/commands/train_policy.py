@@ -5,10 +5,15 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli import shared_options as shared
-from xpredflow.cli.named import given, merged
+from xpredflow.cli import options as shared
+from xpredflow.cli.options import given, merged
 
-policy = typer.Typer(no_args_is_help=True, help="Look at a learned step-size policy.")
+policy = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Look at a learned step-size policy.",
+)
 
 
 def train_policy(

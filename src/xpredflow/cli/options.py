@@ -1,11 +1,13 @@
-"""Options that several commands have, each declared once."""
+"""Options that several commands have, each declared once; and what was given, by name."""
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from xpredflow.cli.completion import decoder_names, model_names, policy_names
+from xpredflow.errors import InputError
 
 Model = Annotated[
     str | None,
@@ -70,3 +72,43 @@ Unsafe = Annotated[
         help="Run generated programs with your own rights where no sandbox is to be had.",
     ),
 ]
+
+
+def merged(
+    named: dict[str, Any], pairs: list[str] | None, flag: str = "-o", example: str = "tau=0.95"
+) -> dict[str, Any]:
+    """Options with a flag of their own and NAME=VALUE pairs; nothing may be said twice."""
+    options = dict(named)
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name:
+            raise InputError(f"{flag} {pair!r}: expected NAME=VALUE, such as {flag} {example}")
+        if name in options:
+            raise InputError(f"{flag} {pair!r}: {name} was given before; give it once")
+        options[name] = value
+    return options
+
+
+def given(values: dict[str, Any]) -> dict[str, Any]:
+    """Only what the user said: every default is declared where it is used."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def command(context: typer.Context) -> str:
+    """`xpredflow NAME` with the arguments and options that the user wrote, in declared order."""
+    words = ["xpredflow", context.info_name or ""]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        value = context.params.get(name)
+        source = context.get_parameter_source(name)
+        # by its name: which module the enumeration lives in depends on the version of typer
+        if source is None or source.name != "COMMANDLINE" or value is None:
+            continue
+        values = value if isinstance(value, list | tuple) else [value]
+        flag = [] if parameter.param_type_name == "argument" else [parameter.opts[0]]
+        if value is True:
+            words += flag
+        else:
+            words += [word for one in values for word in (*flag, str(one))]
+    return shlex.join(words)

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from xpredflow.cli import shared_options as shared
-from xpredflow.cli.as_typed import command
+from xpredflow.cli import options as shared
 from xpredflow.cli.completion import model_names
-from xpredflow.cli.named import given, merged
+from xpredflow.cli.options import command, given, merged
 
 
 def reproduce(
