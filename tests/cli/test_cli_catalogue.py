@@ -5,7 +5,7 @@ import pytest
 from xpredflow import __version__
 from xpredflow.cli.completion import decoder_names, model_names, policy_names
 from xpredflow.decoders import DECODERS, POLICIES
-from xpredflow.engine.loop import Options
+from xpredflow.engine.request import Options
 from xpredflow.models import FAMILIES
 from xpredflow.models.embedded import embedded_names
 

@@ -8,6 +8,7 @@ from xpredflow.decoders.dinfer import Credit, Hierarchy
 from xpredflow.decoders.editing import Editing
 from xpredflow.decoders.entropy import EntropyBounded, EntropyThreshold
 from xpredflow.decoders.evotoken import EvoToken
+from xpredflow.decoders.flow_entry import FlowOptions, build_flow
 from xpredflow.decoders.klass import Klass
 from xpredflow.decoders.mask import MaskPrediction
 from xpredflow.decoders.remdm import ReMDM
@@ -16,19 +17,7 @@ from xpredflow.decoders.saber import Saber
 from xpredflow.decoders.soft import SoftMasking
 from xpredflow.decoders.threshold import Factor, Threshold
 from xpredflow.decoders.wino import Wino
-from xpredflow.flow import Flow, Rules
-from xpredflow.policies.beta import LearnedPolicy
-from xpredflow.policies.make import make_policy
-from xpredflow.settings import option_names
-from xpredflow.types import Decoder, Policy
-
-
-@dataclass(frozen=True)
-class FlowOptions(Rules):
-    """The flow's rules, its step-size policy and, for a sampled one, the temperature τ."""
-
-    policy: str | Policy = "confidence"
-    policy_temperature: float | None = None  # None: the expected action
+from xpredflow.types import Decoder
 
 
 @dataclass(frozen=True)
@@ -48,20 +37,12 @@ class Entry:
         return (self.builder or self.options)(**options)
 
 
-def _flow(policy: str | Policy = "confidence", policy_temperature=None, **rules: Any) -> Flow:
-    """A learned policy brings the rules that it was trained under; what is given wins."""
-    made = make_policy(policy, policy_temperature)
-    trained_with = made.trained_with if isinstance(made, LearnedPolicy) else {}
-    known = {name: trained_with[name] for name in option_names(Rules) if name in trained_with}
-    return Flow(made, Rules(**(known | rules)))
-
-
 DECODERS: dict[str, Entry] = {
     "flow": Entry(
         "continuous state per position, moved towards the prediction by a step-size policy",
         FlowOptions,
         "policy",
-        _flow,
+        build_flow,
     ),
     "mask": Entry(
         "mask prediction: an even share of the response is committed per pass (LLaDA)",

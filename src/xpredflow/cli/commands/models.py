@@ -96,7 +96,7 @@ def _overview() -> None:
 
 
 def _detail(name: str, summary: str, declared: type) -> None:
-    from xpredflow.engine.loop import Options
+    from xpredflow.engine.request import Options
 
     typer.echo(f"{name}: {summary}\n\nOptions of {name} (-o NAME=VALUE):")
     _options(declared)
