@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from xpredflow.models.attention import Pass, Shape
@@ -118,7 +119,23 @@ class MaskedDiffusionModel(nn.Module):
         return BlockCache(room, self.shape.layers, table.dtype, table.device)
 
 
+class _Uninitialised(TorchFunctionMode):
+    """Leaves out the random initialisation that layers begin with: weights are to follow.
+
+    On the meta device it costs far more than nothing: torch computes it by a slow detour.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) == nn.init.__name__ or func in _DRAWS:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
+_DRAWS = (Tensor.normal_, Tensor.uniform_)
+
+
 def on_meta(family: type[MaskedDiffusionModel], config: dict[str, Any]) -> MaskedDiffusionModel:
-    """The family's module without memory behind its tensors."""
-    with torch.device("meta"):
+    """The family's module without memory behind its tensors, and without values for them."""
+    with torch.device("meta"), _Uninitialised():
         return family(config)  # type: ignore[call-arg]

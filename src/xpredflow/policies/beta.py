@@ -92,6 +92,7 @@ class LearnedPolicy:
     network: BetaNetwork
     temperature: float | None = None
     trained_with: dict[str, Any] = field(default_factory=dict)  # among it the flow's rules
+    source: str = ""  # where it was loaded from
 
     def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
         s = features(signals, progress, info.rho)
@@ -160,4 +161,4 @@ def load_policy(source: str | Path, temperature: float | None = None) -> Learned
             " of files from where it was saved"
         ) from error
     trained_with = description.get("training", {}).get("config", {})
-    return LearnedPolicy(network.eval(), temperature, trained_with)
+    return LearnedPolicy(network.eval(), temperature, trained_with, str(source))
