@@ -4,7 +4,7 @@ Source: "x-Prediction Flow: Efficient Continuous Decoding for Masked Diffusion L
 Equation numbers are the paper's, and so are the rules; ours are in flow_extensions.py.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
@@ -36,7 +36,12 @@ class Flow:
 
     name: ClassVar[str] = "flow"
     policy: Policy
-    rules: Rules = Rules()
+    rules: Rules = field(default_factory=Rules)
+
+    @property
+    def revises(self) -> bool:
+        """Whether a position that has arrived may still change."""
+        return self.rules.reedit_margin is not None or self.rules.final == "prediction"
 
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space

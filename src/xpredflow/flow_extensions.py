@@ -5,7 +5,7 @@ token that a position holds, `confirm` asks for one more pass before a row ends,
 a row that no longer gets anywhere. docs/decisions.md says why, docs/log.md what each is worth.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -52,7 +52,7 @@ RULE_SETS: dict[str, dict[str, Any]] = {
 class ExtendedFlow(Flow):
     """The flow with the extensions that its rules name."""
 
-    rules: ExtendedRules = ExtendedRules()
+    rules: ExtendedRules = field(default_factory=ExtendedRules)
 
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space

@@ -5,8 +5,9 @@ from typing import Any, Literal
 from xpredflow.errors import InputError
 from xpredflow.flow import Flow
 from xpredflow.flow_extensions import RULE_SETS, ExtendedRules, make_flow
+from xpredflow.policies import make_policy
 from xpredflow.policies.beta import LearnedPolicy
-from xpredflow.policies.make import make_policy
+from xpredflow.registry import DECODERS
 from xpredflow.settings import Field, option_names, settings
 from xpredflow.types import Policy
 
@@ -24,10 +25,16 @@ class FlowOptions(ExtendedRules):
     rules: Literal["auto", "paper", "policy", "training-free"] = Field(
         "auto",
         description="rule set to start from: the paper's, those that a learned policy was trained"
-        " under, or those for weights that were not aligned; auto: as the checkpoint or policy says",
+        " under, those for weights that were not aligned; auto: as checkpoint or policy says",
     )
 
 
+@DECODERS.register(
+    "flow",
+    summary="continuous state per position, moved towards the prediction by a step-size policy",
+    main="policy",
+    options=FlowOptions,
+)
 def build_flow(
     policy: str | Policy = DEFAULT_POLICY,
     policy_temperature: float | None = None,

@@ -14,7 +14,10 @@ from torch import Tensor
 
 from xpredflow.engine.batch import Batch
 from xpredflow.engine.prompts import Prompts, encode, numbered
-from xpredflow.engine.request import DecodeOptions, Options, resolve, say_once
+from xpredflow.engine.request import DEFAULT_DECODER as DEFAULT_DECODER
+from xpredflow.engine.request import DecodeOptions, say_once
+from xpredflow.engine.request import Options as Options
+from xpredflow.engine.request import resolve as resolve
 from xpredflow.engine.rows import Row, make_row, to_decoded
 from xpredflow.engine.signals import not_finite, read
 from xpredflow.engine.steps import Decoded, Frame, Step, StopReason

@@ -11,6 +11,7 @@ from xpredflow.decoders import DECODERS, make_decoder, option_owner
 from xpredflow.decoders.spec import parse_spec, with_options
 from xpredflow.engine.budget import Budget, parse_budget
 from xpredflow.errors import InputError, unknown_name
+from xpredflow.flow_extensions import RULE_SETS
 from xpredflow.models.defaults import NO_DEFAULTS, Defaults
 from xpredflow.settings import Field, configured, option_names, settings
 from xpredflow.types import Decoder, Model, Policy
@@ -129,30 +130,30 @@ def resolve(
     Without a model nothing is known of its defaults: that checks what was given, before loading.
     """
     defaults = getattr(model, "defaults", None) or NO_DEFAULTS
-    decoder = decoder or defaults.decoder or DEFAULT_DECODER
+    chosen: str | Decoder = decoder or defaults.decoder or DEFAULT_DECODER
     given = _renamed(options)
-    if isinstance(decoder, str):
-        spec = parse_spec(decoder)
+    if isinstance(chosen, str):
+        spec = parse_spec(chosen)
         given = with_options(spec, given)
-        decoder = spec.name if spec.value is None else f"{spec.name}:{spec.value}"
+        chosen = spec.name if spec.value is None else f"{spec.name}:{spec.value}"
         main = DECODERS.entry(spec.name).about.get("main")
         if spec.value is not None and main in given:
             raise InputError(
-                f"{main} is {spec.value!r} in {decoder!r} and {given[main]!r} beside it: give it"
+                f"{main} is {spec.value!r} in {chosen!r} and {given[main]!r} beside it: give it"
                 " once"
             )
         if spec.name == "flow" and model is not None:
             named = {**given, "policy": spec.value} if spec.value is not None else given
             given = _flow_defaults(model.name, defaults, named) | given
-    own, owner = option_names(Options), option_owner(decoder)
+    own, owner = option_names(Options), option_owner(chosen)
     theirs = option_names(owner) if owner else []
     for name in given:
         if name not in own and name not in theirs:
-            where = f" for decoder {decoder!r}" if owner else " beside a built decoder"
+            where = f" for decoder {chosen!r}" if owner else " beside a built decoder"
             raise unknown_name("option", name, [*own, *theirs, *ALIASES], where)
     mine = _loop_defaults(defaults) | {n: v for n, v in given.items() if n in own}
     rest = {name: value for name, value in given.items() if name not in own}
-    return configured(Options, mine, "decoding"), make_decoder(decoder, rest)
+    return configured(Options, mine, "decoding"), make_decoder(chosen, rest)
 
 
 def _renamed(options: dict[str, Any]) -> dict[str, Any]:
@@ -191,10 +192,11 @@ def _training_free(model: str, given: dict[str, Any]) -> dict[str, Any]:
     """No re-editing, and what is sure is committed at once; unless other rules were named."""
     if "rules" in given:
         return {}
+    own = RULE_SETS["training-free"] | TRAINING_FREE
+    said = ", ".join(f"{n}={'off' if v is None else v}" for n, v in own.items() if n not in given)
     say_once(
-        f"note: {model!r} was not aligned for flow, which therefore decodes by its training-free"
-        " rules (no re-editing, commit_threshold=0.9); align it with `xpredflow align`, or name"
-        " the rules yourself (rules=paper)"
+        f"note: {model!r} was not aligned for flow, which therefore decodes by a training-free rule"
+        f" set ({said}); align it with `xpredflow align`, or name the rules (rules=paper)"
     )
     return {name: value for name, value in TRAINING_FREE.items() if name not in given}
 

@@ -99,6 +99,7 @@ class LearnedPolicy:
     network: BetaNetwork
     temperature: float | None = None
     trained_with: dict[str, Any] = field(default_factory=dict)  # among it the flow's rules
+    source: str = ""  # where it was loaded from
 
     def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
         s = features(signals, progress, info.rho)
@@ -167,5 +168,5 @@ def load_policy(source: str | Path, temperature: float | None = None) -> Learned
             " of files from where it was saved"
         ) from error
     config = description.get("training", {}).get("config", {})
-    trained_with = {OLD_NAMES.get(name, name): value for name, value in config.items()}
-    return LearnedPolicy(network.eval(), temperature, trained_with)
+    trained_with = {OLD_NAMES.get(str(name), str(name)): v for name, v in config.items()}
+    return LearnedPolicy(network.eval(), temperature, trained_with, str(source))
