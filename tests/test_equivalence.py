@@ -1,6 +1,6 @@
 """What ties the worlds together: flow contains threshold decoding, ours agree with references."""
 
-from dataclasses import replace
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -9,6 +9,7 @@ from toy import MASK, ToyModel, prompts
 from xpredflow import Flow, Rules, generate
 from xpredflow.decoders.discrete import predict
 from xpredflow.engine.signals import read
+from xpredflow.flow_extensions import make_flow
 from xpredflow.policies.heuristic import Constant, Jump
 from xpredflow.types import SpecialTokens, StepInfo
 
@@ -24,7 +25,7 @@ def test_flow_contains_threshold_decoding(theta, block_length, steps, by) -> Non
     """Token by token and step by step, whether it converges or the budget ends it."""
     as_flow = Flow(Jump(theta), THRESHOLD_AS_FLOW)
     if by == "commit_threshold":
-        as_flow = Flow(STAY, replace(THRESHOLD_AS_FLOW, commit_threshold=theta))
+        as_flow = make_flow(STAY, {**asdict(THRESHOLD_AS_FLOW), "commit_threshold": theta})
     shared = {"gen_length": 24, "block_length": block_length, "budget": steps, "trace": True}
     for seed in range(4):
         model = ToyModel(seed)

@@ -5,41 +5,13 @@ from math import ceil, log
 
 import pytest
 import torch
-from toy import EOS, EOT, MASK, VOCABULARY, WIDTH, ToyModel, prompts
+from flow_scene import BARE, SPACE, canvas, info, predictions
+from toy import MASK, WIDTH, ToyModel, prompts
 
 from xpredflow import Flow, Rules, generate
-from xpredflow.engine.signals import jointly_sure, mixture, read
-from xpredflow.flow import nearest_tokens
+from xpredflow.engine.signals import jointly_sure, mixture, nearest_tokens
 from xpredflow.policies.heuristic import Confidence, Constant, Jump
-from xpredflow.types import Canvas, Space, SpecialTokens, StepInfo
-
-SPACE = Space(
-    torch.randn(VOCABULARY, WIDTH, generator=torch.Generator().manual_seed(1)),
-    SpecialTokens(mask=MASK, eos=EOS, eot=EOT),
-)
-BARE = Rules(reedit_margin=None, commit="off")
-
-
-def info(step: int = 0, budget: int = 10) -> StepInfo:
-    return StepInfo(torch.tensor([step]), torch.tensor([budget]), rows=(0,))
-
-
-def canvas(progress: list[float], tokens: list[int]) -> Canvas:
-    """States on the straight line from the mask to the given tokens."""
-    t = torch.tensor([progress])
-    clean = SPACE.embed(torch.tensor([tokens]))
-    state = t.unsqueeze(-1) * clean + (1 - t).unsqueeze(-1) * SPACE.mask
-    frozen = torch.zeros_like(t, dtype=torch.bool)
-    return Canvas(state, t, torch.tensor([tokens]), frozen)
-
-
-def predictions(tokens: list[int], confidence: list[float]):
-    """Signals whose argmax and confidence are as given; the rest is spread evenly."""
-    logits = torch.zeros(1, len(tokens), VOCABULARY)
-    for i, (token, c) in enumerate(zip(tokens, confidence, strict=True)):
-        logits[0, i] = log((1 - c) / (VOCABULARY - 2))
-        logits[0, i, token] = log(c)
-    return read(logits, SPACE.special)
+from xpredflow.types import Canvas
 
 
 @pytest.mark.parametrize("a", [1 / 2, 1 / 3, 1 / 4, 1 / 16, 1 / 40, 0.9])
@@ -125,17 +97,6 @@ def test_commitment_may_take_all_that_are_jointly_sure(bound, expected) -> None:
     assert chosen[0].nonzero().flatten().tolist() == expected
 
 
-def test_the_flow_commits_what_is_jointly_sure_among_the_unsettled() -> None:
-    now = canvas([0.2, 0.2, 0.995], [3, 4, 5])
-    seen = predictions([6, 7, 8], [0.95, 0.6, 0.99])
-    still = Flow(Constant(0.0), replace(BARE, commit="before", commit_entropy=0.0))
-    assert still.step(now, seen, info(), SPACE)[1].committed[0].tolist() == [True, False, False]
-    more = replace(still, rules=replace(still.rules, commit_entropy=10.0))
-    after, event = more.step(now, seen, info(), SPACE)
-    assert event.committed[0].tolist() == [True, True, False]
-    assert after.progress[0].tolist() == pytest.approx([1.0, 1.0, 0.995])
-
-
 def test_confidence_policy_never_takes_progress_back() -> None:
     now = canvas([0.2, 0.7, 1.0], [3, 4, 5])
     after, _ = Flow(Confidence(), BARE).step(now, predictions([3, 4, 5], [0.6] * 3), info(), SPACE)
@@ -182,37 +143,3 @@ def test_nearest_tokens_in_pieces_is_the_same_and_never_the_mask() -> None:
     distance = torch.cdist(state, SPACE.table)
     distance[..., MASK] = torch.inf
     assert torch.equal(whole, distance.argmin(-1))
-
-
-def test_trust_in_the_token_held_takes_a_settled_one_back() -> None:
-    """The prediction is sure, but of another token than the one that the state has reached."""
-    now = canvas([1.0, 1.0], [3, 4])
-    seen = predictions([8, 4], [0.95, 0.95])
-    kept, _ = Flow(Constant(0.25), replace(BARE, reedit_margin=0.1)).step(now, seen, info(), SPACE)
-    assert kept.progress.tolist() == [[1.0, 1.0]]
-    torch.testing.assert_close(kept.state, now.state)
-    rules = replace(BARE, reedit_margin=0.1, trust="held")
-    after, event = Flow(Constant(0.25), rules).step(now, seen, info(), SPACE)
-    assert event.reedited.tolist() == [[True, False]]
-    assert after.progress[0].tolist() == pytest.approx([0.95, 1.0])
-    expected = 0.95 * SPACE.table[8] + 0.05 * SPACE.mask
-    torch.testing.assert_close(after.state[0, 0], expected, atol=1e-5, rtol=1e-5)
-
-
-def test_confirmed_rows_stop_one_pass_after_they_arrived() -> None:
-    plain, confirmed = (
-        generate(
-            ToyModel(), prompts(3), decoder=Flow(Constant(0.5), rules), gen_length=7, budget=20
-        )
-        for rules in (BARE, replace(BARE, confirm=True))
-    )
-    assert [done.passes + 1 for done in plain] == [done.passes for done in confirmed]
-
-
-def test_a_row_is_not_confirmed_by_a_pass_that_takes_something_back() -> None:
-    flow = Flow(Constant(0.25), replace(BARE, reedit_margin=0.1, confirm=True))
-    now = canvas([1.0], [3])
-    doubted, _ = flow.step(now, predictions([3], [0.5]), info(), SPACE)
-    assert not flow.stop(doubted).any()
-    sure, _ = flow.step(now, predictions([3], [0.95]), info(), SPACE)
-    assert flow.stop(sure).all()

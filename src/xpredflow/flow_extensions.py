@@ -35,7 +35,9 @@ class ExtendedRules(Rules):
     )
     confirm: bool = Field(False, description="a row ends only when one more pass agrees")
     patience: int | None = Field(
-        None, ge=1, description="a row ends after so many passes without new progress"
+        None,
+        ge=1,
+        description="a row ends after so many passes that only take back what they commit",
     )
 
 
@@ -64,7 +66,7 @@ class ExtendedFlow(Flow):
         if self.rules.confirm:
             memory["reached"] = before >= self.rules.tau
         if self.rules.patience is not None:
-            memory |= self._progress_made(canvas)
+            memory |= self._progress_made(canvas, event.reedited)
         return canvas.update(memory=memory), event
 
     def trust(self, canvas: Canvas, signals: Signals) -> Float[Tensor, "B N"]:
@@ -96,20 +98,27 @@ class ExtendedFlow(Flow):
         return self._idle_too_long(canvas) & ~super().stop(canvas)
 
     def _idle_too_long(self, canvas: Canvas) -> Bool[Tensor, " B"]:
+        """Rows without new progress in which something was taken back all the same.
+
+        Positions whose confidence stays below τ are committed and taken back in turn, for ever;
+        a row in which nothing is taken back is only slow.
+        """
         if self.rules.patience is None:
             return torch.zeros_like(canvas.frozen[:, 0])
-        return canvas.memory["idle"] >= self.rules.patience
+        return canvas.memory["circling"] & (canvas.memory["idle"] >= self.rules.patience)
 
-    def _progress_made(self, canvas: Canvas) -> dict[str, Tensor]:
-        """How far each position ever was, and for how many passes none of a row got further.
-
-        A position whose confidence stays below τ is committed and taken back in turn, for ever.
-        """
-        t, rows = canvas.progress, canvas.progress[:, 0]
-        best = canvas.memory.get("best", torch.zeros_like(t))
-        idle = canvas.memory.get("idle", torch.zeros_like(rows))
+    def _progress_made(self, canvas: Canvas, reedited: Bool[Tensor, "B N"]) -> dict[str, Tensor]:
+        """How far each position ever was, and for how many passes none of a row got further."""
+        t, memory = canvas.progress, canvas.memory
+        best = memory.get("best", torch.zeros_like(t))
+        idle = memory.get("idle", torch.zeros_like(t[:, 0]))
         gained = ((t > best + GAIN) & ~canvas.frozen).any(-1)
-        return {"best": torch.maximum(best, t), "idle": torch.where(gained, 0.0, idle + 1)}
+        circling = memory.get("circling", torch.zeros_like(gained)) | reedited.any(-1)
+        return {
+            "best": torch.maximum(best, t),
+            "idle": torch.where(gained, 0.0, idle + 1),
+            "circling": circling & ~gained,
+        }
 
 
 def make_flow(policy: Policy, rules: dict[str, Any]) -> Flow:

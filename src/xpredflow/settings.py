@@ -148,7 +148,8 @@ def _as_input_error(error: ValidationError, cls: type) -> InputError:
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, InputError):  # a check of several settings together
         return cause
-    name = str(first["loc"][0]) if first["loc"] else cls.__name__
+    at = first["loc"][0] if first["loc"] else cls.__name__
+    name = option_names(cls)[at] if isinstance(at, int) else str(at)  # a number: given by place
     if first["type"] == "unexpected_keyword_argument":
         return unknown_name("setting", name, option_names(cls), f" of {cls.__name__}")
     if first["type"] in ("missing", "missing_argument"):

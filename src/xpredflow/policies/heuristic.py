@@ -14,7 +14,7 @@ from xpredflow.types import Action, Signals, StepInfo
 class Constant:
     """The same fraction everywhere: `constant:1/16`."""
 
-    fraction: float = Field(1 / 16, gt=0, le=1, description="a, of the remaining distance")
+    fraction: float = Field(1 / 16, ge=0, le=1, description="a, of the remaining distance")
 
     def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
         return Action(torch.full_like(progress, self.fraction))

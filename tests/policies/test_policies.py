@@ -13,6 +13,7 @@ from toy import ToyModel, prompts
 
 from xpredflow import Flow, InputError, Rules, generate, make_decoder, make_policy
 from xpredflow.engine.signals import read
+from xpredflow.flow_extensions import ExtendedRules
 from xpredflow.policies.beta import (
     BetaConfig,
     BetaNetwork,
@@ -151,8 +152,23 @@ def test_a_learned_policy_brings_the_rules_it_was_trained_under(tmp_path: Path) 
     as_given = make_decoder("flow", {**options, "tau": 0.7, "commit_threshold": None})
     assert isinstance(as_trained, Flow)
     assert isinstance(as_given, Flow)
-    assert as_trained.rules == Rules(None, commit_threshold=0.8, tau=0.5)
+    assert as_trained.rules == ExtendedRules(None, commit_threshold=0.8, tau=0.5)
     assert as_given.rules == Rules(None, tau=0.7)
+    paper = make_decoder("flow", {**options, "rules": "paper"})
+    assert isinstance(paper, Flow)
+    assert paper.rules == Rules()
+    with pytest.raises(InputError, match="trained under none"):
+        make_decoder("flow:confidence", {"rules": "policy"})
+
+
+def test_a_policy_saved_under_the_rules_old_names_is_read(tmp_path: Path) -> None:
+    old = {"commit_below": 0.9, "commit_above": 0.8, "commit_bound": 0.1}
+    save_policy(BetaNetwork(), tmp_path / "p", {"config": old})
+    made = make_decoder("flow", {"policy": f"learned:{tmp_path / 'p'}"})
+    assert isinstance(made, Flow)
+    assert made.rules == ExtendedRules(
+        commit_max_progress=0.9, commit_threshold=0.8, commit_entropy=0.1
+    )
 
 
 def test_policies_that_come_with_the_package_have_names(tmp_path: Path) -> None:
