@@ -16,7 +16,7 @@ OURS = ExtendedRules(reedit_margin=None, commit="off")
 
 def test_nothing_named_is_the_papers_flow() -> None:
     assert type(make_flow(Constant(), {"tau": 0.8})) is Flow
-    for name, value in (("patience", 2), ("trust", "held"), ("commit_threshold", 0.9)):
+    for name, value in (("max_idle_passes", 2), ("trust", "held"), ("commit_threshold", 0.9)):
         assert name in EXTENSIONS
         assert type(make_flow(Constant(), {name: value})) is ExtendedFlow
 
@@ -39,7 +39,7 @@ def test_a_threshold_commits_every_sure_candidate() -> None:
 
 def test_a_row_that_turns_in_circles_is_ended_by_patience() -> None:
     """Two positions stay unsure: they are committed and taken back in turn."""
-    rules = replace(OURS, reedit_margin=0.1, commit="before", patience=3)
+    rules = replace(OURS, reedit_margin=0.1, commit="before", max_idle_passes=3)
     flow = ExtendedFlow(Constant(1 / 16), rules)
     now, seen = canvas([0.0] * 3, [3, 4, 5]), predictions([3, 4, 5], [0.99, 0.6, 0.61])
     progress = []
@@ -58,7 +58,7 @@ def test_a_row_that_turns_in_circles_is_ended_by_patience() -> None:
 
 
 def test_patience_lets_slow_progress_go_on() -> None:
-    slow = ExtendedFlow(Constant(1 / 32), replace(OURS, patience=2))
+    slow = ExtendedFlow(Constant(1 / 32), replace(OURS, max_idle_passes=2))
     [done] = generate(ToyModel(), prompts(1), decoder=slow, gen_length=5, budget=90)
     [same] = generate(
         ToyModel(), prompts(1), decoder=Flow(Constant(1 / 32), BARE), gen_length=5, budget=90
@@ -68,7 +68,7 @@ def test_patience_lets_slow_progress_go_on() -> None:
 
 
 def test_a_stalled_row_says_so() -> None:
-    flow = make_decoder("flow:constant:1/16", {"reedit_margin": 0.01, "patience": 1})
+    flow = make_decoder("flow:constant:1/16", {"reedit_margin": 0.01, "max_idle_passes": 1})
     found = generate(ToyModel(2, sharpness=2.0), prompts(6), decoder=flow, gen_length=12)
     assert any(done.reason is StopReason.STALLED for done in found)
     assert all("got any further" in d.stop_reason for d in found if d.reason is StopReason.STALLED)

@@ -1,7 +1,7 @@
 """What is ours on top of the paper's flow, each rule off unless it is named.
 
 `commit_threshold` and `commit_entropy` commit several positions per pass, `trust=held` doubts the
-token that a position holds, `confirm` asks for one more pass before a row ends, and `patience` ends
+token that a position holds, `confirm` asks for one more pass before a row ends, and `max_idle_passes` ends
 a row that no longer gets anywhere. docs/decisions.md says why, docs/log.md what each is worth.
 """
 
@@ -34,7 +34,7 @@ class ExtendedRules(Rules):
         "predicted", description="token whose probability re-editing looks at"
     )
     confirm: bool = Field(False, description="a row ends only when one more pass agrees")
-    patience: int | None = Field(
+    max_idle_passes: int | None = Field(
         None,
         ge=1,
         description="a row ends after so many passes that only take back what they commit",
@@ -59,13 +59,13 @@ class ExtendedFlow(Flow):
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
-        """The paper's step, and what `confirm` and `patience` have to remember of it."""
+        """The paper's step, and what `confirm` and `max_idle_passes` have to remember of it."""
         before = canvas.progress
         canvas, event = super().step(canvas, signals, info, space)
         memory = dict(canvas.memory)
         if self.rules.confirm:
             memory["reached"] = before >= self.rules.tau
-        if self.rules.patience is not None:
+        if self.rules.max_idle_passes is not None:
             memory |= self._progress_made(canvas, event.reedited)
         return canvas.update(memory=memory), event
 
@@ -103,9 +103,9 @@ class ExtendedFlow(Flow):
         Positions whose confidence stays below τ are committed and taken back in turn, for ever;
         a row in which nothing is taken back is only slow.
         """
-        if self.rules.patience is None:
+        if self.rules.max_idle_passes is None:
             return torch.zeros_like(canvas.frozen[:, 0])
-        return canvas.memory["circling"] & (canvas.memory["idle"] >= self.rules.patience)
+        return canvas.memory["circling"] & (canvas.memory["idle"] >= self.rules.max_idle_passes)
 
     def _progress_made(self, canvas: Canvas, reedited: Bool[Tensor, "B N"]) -> dict[str, Tensor]:
         """How far each position ever was, and for how many passes none of a row got further."""

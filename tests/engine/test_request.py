@@ -26,7 +26,7 @@ class Aligned(ToyModel):
         gen_length=9,
         steps="1/2",
         policy="power:4",
-        rules={"patience": 2, "tau": 0.8},
+        rules={"max_idle_passes": 2, "tau": 0.8},
         alignment={},
     )
 
@@ -44,17 +44,17 @@ def test_a_checkpoint_says_how_it_is_decoded_and_given_options_win() -> None:
     loop, _ = resolve(None, {}, Aligned())
     assert (loop.gen_length, loop.budget) == (9, "1/2")
     found = settings_of(None, {}, Aligned())
-    assert (found["policy"], found["patience"], found["tau"]) == ("power:4.0", 2, 0.8)
+    assert (found["policy"], found["max_idle_passes"], found["tau"]) == ("power:4.0", 2, 0.8)
     loop, _ = resolve(None, {"gen_length": 5, "steps": 3}, Aligned())
     assert (loop.gen_length, loop.budget) == (5, 3)
     assert settings_of("flow", {"tau": 0.7}, Aligned())["tau"] == 0.7
 
 
 def test_the_checkpoints_rules_belong_to_its_policy() -> None:
-    assert "patience" not in settings_of("flow:power:8", {}, Aligned())
+    assert "max_idle_passes" not in settings_of("flow:power:8", {}, Aligned())
     paper = settings_of("flow", {"rules": "paper"}, Aligned())
     assert (paper["policy"], paper["tau"]) == ("power:4.0", 0.9)
-    assert "patience" not in paper
+    assert "max_idle_passes" not in paper
 
 
 def test_weights_that_were_never_aligned_are_decoded_training_free(caplog) -> None:

@@ -91,7 +91,7 @@ class DecodeOptions(TypedDict, total=False):
     commit_entropy: float | None
     trust: Literal["predicted", "held"]
     confirm: bool
-    patience: int | None
+    max_idle_passes: int | None
     # the other decoders
     temperature: float
     remasking: Literal["low_confidence", "random", "margin", "entropy"]
