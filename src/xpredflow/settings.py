@@ -148,7 +148,10 @@ def _as_input_error(error: ValidationError, cls: type) -> InputError:
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, InputError):  # a check of several settings together
         return cause
-    name = str(first["loc"][0]) if first["loc"] else cls.__name__
+    name = first["loc"][0] if first["loc"] else cls.__name__
+    if isinstance(name, int) and name < len(option_names(cls)):  # it was given without its name
+        name = option_names(cls)[name]
+    name = str(name)
     if first["type"] == "unexpected_keyword_argument":
         return unknown_name("setting", name, option_names(cls), f" of {cls.__name__}")
     if first["type"] in ("missing", "missing_argument"):
