@@ -11,6 +11,7 @@ from xpredflow.decoders import DECODERS, POLICIES, effective_settings
 from xpredflow.policies import Constant
 from xpredflow.policies.beta import BetaNetwork, LearnedPolicy
 from xpredflow.settings import described
+from xpredflow.types import Action
 
 SPECS = [*DECODERS, *(f"flow:{name}" for name in POLICIES if name != "learned")]
 VARIED = ["threshold:0.8+temperature=0.5", "remdm:conf", "flow:learned:tiny+tau=0.95"]
@@ -42,7 +43,7 @@ def test_policies_without_a_name_are_described() -> None:
     in_memory = Flow(LearnedPolicy(BetaNetwork()))
     assert effective_settings(in_memory)["policy"] == "learned"
 
-    def slowly(signals, progress, info): ...
+    def slowly(signals, progress, info) -> Action: ...  # type: ignore[empty-body]
 
     assert effective_settings(Flow(slowly))["policy"] == "slowly"
     assert effective_settings(Flow(Constant(0.25)))["policy"] == "constant:0.25"
