@@ -152,7 +152,7 @@ def test_max_new_tokens_is_another_name_for_gen_length() -> None:
         ({"budget": "1/0", "gen_length": 8}, "budget is '1/0'"),
         ({"budget": "3/2", "gen_length": 8}, "at most 1"),
         ({"budget": 3, "gen_length": 8, "block_length": 2}, "there are 4 blocks"),
-        ({"decoder": "threshold:1.5"}, "threshold is 1.5: give a probability"),
+        ({"decoder": "threshold:1.5"}, "threshold is 1.5: expected a number ≤ 1"),
         ({"decoder": "mask:best"}, "remasking is 'best'"),
         ({"commit": "sometimes"}, "commit is 'sometimes': expected 'before', 'after' or 'off'"),
         ({"seed": -1}, "seed is -1"),
