@@ -13,8 +13,8 @@ from xpredflow import InputError, generate, load, save
 from xpredflow.decoders import DECODERS, effective_settings, option_owner
 from xpredflow.engine import request
 from xpredflow.engine.request import ALIASES, DecodeOptions, Options, resolve
-from xpredflow.models.check import check_model
 from xpredflow.models.defaults import Defaults, read_defaults, write_defaults
+from xpredflow.models.wrap import check_model
 
 QUESTION = "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters."
 
@@ -136,5 +136,5 @@ def test_every_option_is_typed() -> None:
 
 @pytest.mark.parametrize("model", ["tiny", None, 3])
 def test_what_is_no_model_is_refused_with_the_fix(model) -> None:
-    with pytest.raises(InputError, match=r"load\('tiny'\)|xpredflow\.load"):
+    with pytest.raises(InputError, match=r"load\('tiny'\)|what load\(\) or wrap\(\) returns"):
         check_model(model)

@@ -67,7 +67,8 @@ def make_decoder(decoder: str | Decoder, options: dict[str, Any] | None = None) 
 def _options(name: str) -> type:
     """The class that declares a registered decoder's options: its own, or the builder's."""
     entry = DECODERS.entry(name)
-    return entry.about.get("options", entry.item)
+    declared = entry.about.get("options", entry.item)
+    return declared if isinstance(declared, type) else object  # a function that takes none
 
 
 def _built(decoder: Decoder, options: dict[str, Any] | None) -> Decoder:

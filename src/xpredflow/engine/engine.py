@@ -7,7 +7,7 @@ from xpredflow.engine import loop, text
 from xpredflow.engine.prompts import Prompts
 from xpredflow.engine.request import resolve
 from xpredflow.engine.steps import Decoded, Step
-from xpredflow.models.check import check_model
+from xpredflow.models.wrap import check_model
 from xpredflow.types import Decoder, Model
 
 

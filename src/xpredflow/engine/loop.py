@@ -22,7 +22,7 @@ from xpredflow.engine.rows import Row, make_row, to_decoded
 from xpredflow.engine.signals import not_finite, read
 from xpredflow.engine.steps import Decoded, Frame, Step, StopReason
 from xpredflow.errors import Interrupted
-from xpredflow.models.check import check_model
+from xpredflow.models.wrap import check_model
 from xpredflow.types import Decoder, Model, Signals
 
 
@@ -65,8 +65,8 @@ def stream(
     **options: Unpack[DecodeOptions],
 ) -> Iterator[Step]:
     """The same, one Step per forward pass. Bad input is reported here, before the first pass."""
-    check_model(model)
-    settings, rules = resolve(decoder, dict(options), model)
+    settings, rules = resolve(decoder, dict(options), check_model(model))
+    check_model(model, rules)
     return decode_rows(model, make_rows(model, prompts, settings), rules, settings)
 
 

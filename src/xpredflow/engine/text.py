@@ -10,7 +10,7 @@ from xpredflow.engine.prompts import Prompts, decode
 from xpredflow.engine.request import DecodeOptions, resolve
 from xpredflow.engine.rows import Row, before_end
 from xpredflow.engine.steps import Decoded, Frame
-from xpredflow.models.check import check_model
+from xpredflow.models.wrap import check_model
 from xpredflow.types import Decoder, Model
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"  # a character whose bytes are not all there yet
@@ -42,8 +42,8 @@ def stream(
     for partial in stream(load("tiny-aligned"), "Write get_box(xs) with lists. ..."):
         print(partial.settled, "|", partial.draft)
     """
-    check_model(model)
-    settings, rules = resolve(decoder, dict(options), model)
+    settings, rules = resolve(decoder, dict(options), check_model(model))
+    check_model(model, rules)
     rows = {row.number: row for row in make_rows(model, prompts, settings)}
     revises = getattr(rules, "revises", True)
 

@@ -4,7 +4,16 @@ from xpredflow.models import llada, llada2  # noqa: F401  (importing a family re
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.embedded import load
 from xpredflow.models.random_weights import build
+from xpredflow.models.wrap import check_model, wrap
 from xpredflow.models.writer import save
 from xpredflow.registry import FAMILIES
 
-__all__ = ["FAMILIES", "MaskedDiffusionModel", "build", "load", "save"]
+__all__ = [
+    "FAMILIES",
+    "MaskedDiffusionModel",
+    "build",
+    "check_model",
+    "load",
+    "save",
+    "wrap",
+]

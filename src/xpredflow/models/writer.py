@@ -11,6 +11,7 @@ from torch import Tensor
 from xpredflow.files import save_tensors
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.defaults import write_defaults
+from xpredflow.models.foreign import Wrapped
 from xpredflow.models.shards import INDEX, SINGLE
 
 SHARD_BYTES = 4_000_000_000
@@ -22,20 +23,27 @@ def save(
     """Write weights, config.json and tokenizer; no file is ever half written under its own name."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    shards = list(_shards(model, max_shard_bytes))
-    names = _names(len(shards))
     # Everything is complete in a neighbouring directory before the first file is renamed.
     with tempfile.TemporaryDirectory(prefix=".saving-", dir=directory) as temporary:
         draft = Path(temporary)
-        for name, keys in zip(names, shards, strict=True):
-            save_tensors(_tensors(model, keys), draft / name, metadata={"format": "pt"})
-        if len(shards) > 1:
-            _write_json(draft / INDEX, _index(model, dict(zip(names, shards, strict=True))))
-        _write_json(draft / "config.json", _config(model))
+        if isinstance(model, Wrapped):
+            model.write(draft)
+        else:
+            _write(model, draft, max_shard_bytes)
         if model.tokenizer is not None:
             model.tokenizer.save_pretrained(str(draft))
         write_defaults(model.defaults, draft)
         _publish(draft, directory)
+
+
+def _write(model: MaskedDiffusionModel, draft: Path, max_shard_bytes: int) -> None:
+    shards = list(_shards(model, max_shard_bytes))
+    names = _names(len(shards))
+    for name, keys in zip(names, shards, strict=True):
+        save_tensors(_tensors(model, keys), draft / name, metadata={"format": "pt"})
+    if len(shards) > 1:
+        _write_json(draft / INDEX, _index(model, dict(zip(names, shards, strict=True))))
+    _write_json(draft / "config.json", _config(model))
 
 
 def _publish(draft: Path, directory: Path) -> None:

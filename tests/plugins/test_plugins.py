@@ -1,0 +1,234 @@
+"""Another package adds a decoder, a policy, a model family and a task: they are found by name."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import xpredflow
+import xpredflow.tasks
+from xpredflow import InputError, make_decoder
+from xpredflow.models.embedded import assets
+from xpredflow.policies import make_policy
+from xpredflow.registry import DECODERS, POLICIES, TASKS, Registry, register
+
+MODULE = '''"""What the little package adds."""
+
+from xpredflow.decoders.discrete import Discrete, open_positions, top_ranked
+from xpredflow.models.llada import LLaDA
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
+from xpredflow.tasks import Problem, Verdict
+from xpredflow.types import Action
+
+
+@DECODERS.register("several", summary="the surest few of another package", main="count")
+@settings
+class Several(Discrete):
+    count: int = Field(2, ge=1, description="positions per pass")
+
+    def choose(self, canvas, prediction, signals, info):
+        return top_ranked(
+            prediction.rank, open_positions(canvas), info.step * 0 + self.count
+        )
+
+
+@settings
+class Share:
+    """A share of what is left, by another package."""
+
+    share: float = Field(0.5, gt=0, le=1, description="of the rest")
+
+    def __call__(self, signals, progress, info):
+        return Action(progress * 0 + self.share)
+
+
+class MineLM(LLaDA):
+    """A family of another package."""
+
+    family = "Mine"
+    model_type = "mine"
+
+
+class Echo:
+    """Any answer is right, by another package."""
+
+    name = "echo"
+    response_length = 8
+    runs_programs = False
+
+    def problem(self, split, index):
+        return Problem(f"{split}/{index}", f"Ann has {index + 2} pens. How many pens now?", 1, {})
+
+    def score(self, problem, text, run=None):
+        return Verdict(True, "as it should be")
+
+    def size(self, split):
+        return 4
+
+    def count_problems(self):
+        return 4
+'''
+ENTRY_POINTS = """
+[xpredflow.decoders]
+several = little_package:Several
+broken = little_package:Missing
+
+[xpredflow.policies]
+share = little_package:Share
+
+[xpredflow.models]
+MineModelLM = little_package:MineLM
+
+[xpredflow.tasks]
+echo = little_package:Echo
+"""
+PROMPT = "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters."
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory as pip would leave it, and a checkpoint of the package's own architecture."""
+    root = tmp_path_factory.mktemp("site")
+    (root / "little_package.py").write_text(MODULE)
+    about = root / "little_package-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: little-package\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(ENTRY_POINTS)
+    shutil.copytree(assets("tiny"), root / "checkpoint")
+    file = root / "checkpoint" / "config.json"
+    config = json.loads(file.read_text()) | {"architectures": ["MineModelLM"], "model_type": "mine"}
+    file.write_text(json.dumps(config))
+    return root
+
+
+def call(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    source = Path(xpredflow.__file__).parents[1]
+    path = os.pathsep.join([str(site), str(source)])
+    return subprocess.run(
+        [sys.executable, "-m", "xpredflow", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        check=False,
+        cwd=site,
+    )
+
+
+def test_they_are_listed(site: Path) -> None:
+    shown = call(site, "decoders")
+    assert shown.returncode == 0, shown.stderr
+    assert "the surest few of another package" in shown.stdout
+    assert "A share of what is left, by another package." in shown.stdout
+    assert "decoder 'broken' of the plug-in 'little_package:Missing'" in shown.stderr
+    assert "count=2" in call(site, "decoders", "several").stdout
+    assert "MineModelLM" in call(site, "models").stdout
+
+
+def test_decoder_policy_and_family_decode(site: Path) -> None:
+    length = ["-o", "gen_length=32"]
+    done = call(site, "generate", PROMPT, "-m", "checkpoint", "-d", "several:4", *length, "--json")
+    assert done.returncode == 0, done.stderr
+    line = json.loads(done.stdout.splitlines()[-1])
+    assert line["passes"] == 8
+    assert line["text"].endswith("22")
+    done = call(site, "generate", PROMPT, "-m", "checkpoint", "--policy", "share:0.9", *length)
+    assert done.returncode == 0, done.stderr
+    wrong = call(site, "generate", PROMPT, "-m", "checkpoint", "--policy", "share:2", *length)
+    assert wrong.returncode == 2
+    assert "share is 2.0: expected a number ≤ 1" in wrong.stderr
+
+
+def test_a_decoder_is_evaluated_and_compared(site: Path, tmp_path: Path) -> None:
+    few = ["-t", "minimath", "--limit", "1", "-o", "gen_length=32", "-m", "tiny", "--json"]
+    judged = call(site, "eval", "-d", "several:8", *few)
+    assert judged.returncode == 0, judged.stderr
+    assert "several" in judged.stdout
+    out = ["--out", str(tmp_path / "out")]
+    compared = call(site, "compare", "-d", "several:8", "-b", "full", *few, *out)
+    assert compared.returncode == 0, compared.stderr
+    assert "several:8" in compared.stdout
+
+
+@pytest.mark.skipif("minimath" not in TASKS, reason="tasks are not in the registry yet")
+def test_a_task_is_evaluated(site: Path) -> None:
+    few = ["-t", "echo", "--limit", "2", "-o", "gen_length=8", "-m", "tiny", "--json"]
+    judged = call(site, "eval", "-d", "threshold", *few)
+    assert judged.returncode == 0, judged.stderr
+    assert json.loads(judged.stdout.splitlines()[-1])["accuracy"] == 1
+
+
+def test_a_plug_in_that_cannot_be_loaded_is_named(site: Path) -> None:
+    failed = call(site, "generate", PROMPT, "-d", "broken")
+    assert failed.returncode == 2
+    assert "update or uninstall that package" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_registering_from_python() -> None:
+    class Plain:
+        """Ends at once."""
+
+        def step(self, canvas, signals, info, space): ...
+        def stop(self, canvas): ...
+        def finish(self, canvas, space): ...
+
+    register("decoder", "plain", Plain)
+    register("policy", "always", lambda fraction: lambda signals, progress, info: fraction)
+    try:
+        assert isinstance(make_decoder("plain"), Plain)
+        assert DECODERS.entry("plain").summary == "Ends at once."
+        with pytest.raises(InputError, match="'plain' takes no value"):
+            make_decoder("plain:3")
+        with pytest.raises(InputError, match="unknown option 'speed' for decoder 'plain"):
+            make_decoder("plain+speed=3")
+        assert make_policy("always:1")(None, None, None) == "1"  # type: ignore[arg-type]
+    finally:
+        DECODERS.remove("plain")
+        POLICIES.remove("always")
+    with pytest.raises(InputError, match="unknown kind of thing to register 'decodr'"):
+        register("decodr", "plain", Plain)
+
+
+def test_a_name_is_taken_once_but_a_definition_may_run_again() -> None:
+    def definition() -> type:
+        class Item: ...
+
+        return Item
+
+    registry: Registry = Registry("thing")
+    first, again = definition(), definition()
+    registry.register("one")(first)
+    registry.register("one")(again)
+    assert registry["one"] is again
+    with pytest.raises(InputError, match="thing 'one' is registered already"):
+        registry.register("one")(Registry)
+
+
+@pytest.mark.parametrize(
+    ("kind", "made", "message"),
+    [
+        ("decoder", Registry, r"odd is the class Registry: give Registry\(\)"),
+        ("decoder", 3, "odd is 3: expected a decoder with step, stop and finish"),
+        ("policy", Registry, r"odd is the class Registry: give Registry\(\)"),
+        ("policy", 3, "odd is 3: expected a function of signals"),
+    ],
+)
+def test_what_makes_no_decoder_or_policy_is_refused(kind: str, made: object, message: str) -> None:
+    register(kind, "odd", lambda: made)
+    try:
+        with pytest.raises(InputError, match=message):
+            make_decoder("odd") if kind == "decoder" else make_policy("odd")
+    finally:
+        (DECODERS if kind == "decoder" else POLICIES).remove("odd")
+
+
+def test_a_value_that_nobody_takes_is_refused() -> None:
+    with pytest.raises(InputError, match="takes no value; write 'confidence'"):
+        make_policy("confidence:2")
+    with pytest.raises(InputError, match=r"fraction is 2\.0: expected a number ≤ 1"):
+        make_policy("constant:2")
