@@ -1,8 +1,8 @@
 """What is ours on top of the paper's flow, each rule off unless it is named.
 
 `commit_threshold` and `commit_entropy` commit several positions per pass, `trust=held` doubts the
-token that a position holds, `confirm` asks for one more pass before a row ends, and `max_idle_passes` ends
-a row that no longer gets anywhere. docs/decisions.md says why, docs/log.md what each is worth.
+token that a position holds, `confirm` asks for one more pass before a row ends, `max_idle_passes`
+ends a row that no longer gets anywhere. docs/decisions.md says why, docs/log.md what each is worth.
 """
 
 from dataclasses import dataclass, field
