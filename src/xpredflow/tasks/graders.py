@@ -115,7 +115,7 @@ def _is_word(choice: Any) -> bool:
 
 def find_choice(text: str, letters: str, choices: list[str]) -> str | None:
     """The letter that a text settles on: alone, behind a mark, or written as (B) or B)."""
-    tail = text.rpartition(MARK)[2]
+    _, marked, tail = text.rpartition(MARK)
     said = list(re.finditer(r"(?i)\banswer(?:\s{1,3}is)?\s{0,3}:?", tail))
     if said:
         tail = tail[said[-1].end() :]
@@ -125,12 +125,12 @@ def find_choice(text: str, letters: str, choices: list[str]) -> str | None:
         return by_text[bare.lower()]
     if len(bare) == 1 and bare.upper() in letters:
         return bare.upper()
-    either = rf"(?<![A-Za-z0-9])\(?([{letters[0]}-{letters[-1]}])(?:[).:]|(?=\s*$))"
-    marked = re.findall(either, tail)
-    if marked:
-        return marked[0] if said else marked[-1]
-    if said and (first := re.match(rf"\s*([{letters[0]}-{letters[-1]}])\b", tail)):
+    letter = f"([{letters[0]}-{letters[-1]}])"
+    if (said or marked) and (first := re.match(rf"[\s(*]*{letter}\b", tail)):
         return first.group(1)
+    written = re.findall(rf"(?<![A-Za-z0-9])\(?{letter}(?:[).:]|(?=\s*$))", tail)
+    if written:
+        return written[-1]
     named = [letter for choice, letter in by_text.items() if choice in tail.lower()]
     return named[0] if len(named) == 1 else None
 
