@@ -1,14 +1,21 @@
 """`xpredflow eval` as a user calls it, on the embedded model."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from xpredflow.cli import app
+from xpredflow.cli.passes_bar import PassesBar
+from xpredflow.evaluation import evaluate
+from xpredflow.models.embedded import load_embedded
+from xpredflow.tasks.generated.minimath.task import MiniMath
 
 FIELDS = {"task", "decoder", "policy", "budget", "n", "accuracy", "passes_mean", "passes_max"}
 QUICK = ["--limit", "3", "-b", "4", "-o", "max_batch=4"]
@@ -65,6 +72,61 @@ def test_two_processes_print_the_same_table() -> None:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
         rows.append({**json.loads(done.stdout), "seconds": 0})
     assert rows[0] == rows[1]
+
+
+def test_an_interrupted_evaluation_says_what_was_kept_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["-t", "minimath", "-d", "mask", *QUICK]
+    score, calls = MiniMath.score, []
+
+    def interrupted(*given: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return score(*given)
+
+    monkeypatch.setattr(MiniMath, "score", interrupted)
+    result = call(*arguments, "--out", str(tmp_path))
+    assert result.exit_code == 130
+    assert f"after 2 more answers; they are kept in {tmp_path}: the same" in result.stderr
+    calls.clear()
+    result = call(*arguments)
+    assert result.exit_code == 130
+    assert "nothing was kept; with --out" in result.stderr
+    monkeypatch.setattr(MiniMath, "score", score)
+    assert call(*arguments, "--out", str(tmp_path)).exit_code == 0
+    assert len((tmp_path / "minimath.jsonl").read_text().strip().split("\n")) == 1 + 3
+
+
+def test_the_rules_in_force_are_told() -> None:
+    arguments = ["-t", "minimath", "-d", "threshold:0.8", *QUICK]
+    assert "threshold=0.8" in call(*arguments).stdout
+    assert json.loads(call(*arguments, "--json").stdout)["rules"]["threshold"] == 0.8
+
+
+def test_the_bar_moves_with_passes_and_ends_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    screen.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stderr", screen)
+    seen: list[float] = []
+
+    class Seen(PassesBar):
+        def step(self, step: Any) -> None:
+            super().step(step)
+            assert self.bar is not None
+            seen.append(self.bar.tasks[0].completed)
+
+    model = load_embedded("tiny")
+    options: dict[str, Any] = {"budget": 5, "max_batch": 2}
+    with Seen("minimath") as bar:
+        evaluate(model, "minimath", decoder="threshold:0.5", limit=3, watch=bar, **options)
+        assert bar.bar is not None
+        [task] = bar.bar.tasks
+        assert (task.total, task.completed) == (15, 15)
+        assert "minimath: 3 answers" in task.description
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 3  # the number of answers
 
 
 def test_bad_input_is_named() -> None:

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from xpredflow import decoders
 from xpredflow.engine.budget import resolve_budget
@@ -28,8 +28,9 @@ from xpredflow.tasks.generated.splits import HELD_OUT
 from xpredflow.types import Decoder, Model
 
 
-class Watch:
-    """Sees an evaluation as it goes; override what is of interest."""
+@runtime_checkable
+class Watch(Protocol):
+    """Sees an evaluation as it goes; derive from it and override what is of interest."""
 
     def begin(self, left: int, passes: int) -> None:
         """So many answers are to come, in so many forward passes each at most."""
@@ -58,7 +59,7 @@ def watching(watch: Watcher) -> Watch:
     """A Watch as it is; a function is called with every sample."""
     if isinstance(watch, Watch):
         return watch
-    return Watch() if watch is None else _SampleWatch(watch)
+    return _SampleWatch(watch or (lambda sample: None))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import typer
 from xpredflow.cli import options as shared
 from xpredflow.cli import task_options as own
 from xpredflow.cli.options import given, merged
+from xpredflow.cli.passes_bar import PassesBar
 
 
 def evaluate(
@@ -93,7 +94,7 @@ def evaluate(
     loaded = load_model(given({"source": model, "dtype": dtype, "device": device}))
     for one in tasks:
         started = time.monotonic()
-        with own.passes_bar(one.name, shown=share.rank == 0) as bar:
+        with PassesBar(one.name, shown=share.rank == 0) as bar:
             try:
                 found = run(
                     loaded,

@@ -8,6 +8,7 @@ import typer
 from xpredflow.cli import options as shared
 from xpredflow.cli import task_options as own
 from xpredflow.cli.options import given, merged
+from xpredflow.cli.passes_bar import PassesBar
 
 
 def self_generate(
@@ -103,7 +104,7 @@ def self_generate(
     check_path(out)
     share = join_processes()
     loaded = load_model(source)
-    with own.passes_bar("answers", shown=share.rank == 0) as bar:
+    with PassesBar("answers", shown=share.rank == 0) as bar:
         try:
             kept = run(
                 loaded,
