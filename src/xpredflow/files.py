@@ -2,9 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+if TYPE_CHECKING:  # not at run time: lines of text are written by those who do without torch
+    from torch import Tensor
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -15,7 +16,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def save_tensors(
-    tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None
+    tensors: "dict[str, Tensor]", path: Path, metadata: dict[str, str] | None = None
 ) -> None:
     """The same for a safetensors file, with the rights of any other new file.
 

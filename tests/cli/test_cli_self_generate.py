@@ -10,7 +10,7 @@ QUICK = ["-o", "gen_length=8", "-o", "max_batch=4"]
 
 def test_a_task_s_training_prompts(run: Callable[..., Any], tmp_path: Path) -> None:
     out = tmp_path / "answers.jsonl"
-    arguments = ["self-generate", "--data", "minimath", "-n", "3", "--out", str(out), *QUICK]
+    arguments = ["self-generate", "--data", "minimath", "--limit", "3", "--out", str(out), *QUICK]
     result = run(*arguments)
     assert result.exit_code == 0, result.stderr
     assert f"{out}: 3 answers to 3 prompts, 0 of them right" in result.stdout
@@ -41,7 +41,7 @@ def test_bad_input_is_named(run: Callable[..., Any], tmp_path: Path) -> None:
         (["--data", "mbpp", "--out", out], "never trained on"),
         (["--data", "nothing", "--out", out], "no prompts 'nothing'"),
         (["--data", "minimath", "--out", out, "--keep", "good"], "choose all or solved"),
-        (["--data", "minimath", "--out", out, "-n", "0"], "count ≥ 1"),
+        (["--data", "minimath", "--out", out, "--limit", "0"], "limit ≥ 1"),
         (["--data", "minimath", "--out", str(tmp_path / "a.json")], "suffix .jsonl"),
         (["--data", "minimath", "--out", out, "-o", "gen_lenth=8"], "gen_length"),
     ]:

@@ -1,6 +1,6 @@
 """Results as an evaluation could have found them, without any evaluation."""
 
-from xpredflow.evaluation.run import Summary, wilson
+from xpredflow.evaluation.statistics import Summary, wilson
 
 
 def found(right: int, n: int = 100, passes: float = 10.0, **changes) -> Summary:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from xpredflow import InputError
-from xpredflow.evaluation.run import Job
+from xpredflow.evaluation import Job
 from xpredflow.experiments import bench
 from xpredflow.experiments.bench import Plan, Trial
 from xpredflow.experiments.softmask import softness_of

@@ -117,10 +117,13 @@ def test_likelihoods_come_from_text(directory: str) -> None:
     lm = XpredflowLM(pretrained=directory, mc_num=4)
     requests = [score("one", " a"), score("one ", "a"), score("", "abc"), score("one", "")]
     first, same, free, empty = lm.loglikelihood(requests)
-    assert first == same  # spaces at the seam belong to the continuation
+    # up to rounding, which depends on the neighbours in a batch and on the CPU
+    assert first[0] == pytest.approx(same[0], abs=1e-4)  # spaces at the seam: the continuation's
+    assert first[1] == same[1]
     assert free[0] < 0
     assert empty == (0.0, True)
-    assert lm.loglikelihood(requests[2:3]) == [free]
+    [(alone, greedy)] = lm.loglikelihood(requests[2:3])
+    assert (alone, greedy) == (pytest.approx(free[0], abs=1e-4), free[1])
 
 
 def test_perplexity_is_refused_in_words(lm: XpredflowLM) -> None:

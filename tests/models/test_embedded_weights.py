@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from xpredflow.evaluation.run import Job, evaluate
+from xpredflow.evaluation import Job, evaluate_job
 from xpredflow.models.embedded import EMBEDDED, assets, embedded_names, load_embedded
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import TASKS
@@ -25,7 +25,7 @@ def test_most_problems_are_solved_at_full_budget(name: str) -> None:
     with Sandbox() as box:
         for task in ("minicode", "minimath"):
             job = Job(task, "validation", "mask", limit=PROBLEMS)
-            samples = evaluate(model, TASKS[task](), job, run=box.runner)
+            samples = evaluate_job(model, TASKS[task](), job, run=box.runner)
             solved = sum(sample.passed for sample in samples)
             assert solved >= PROBLEMS // 2, [(s.prompt, s.answer, s.reason) for s in samples]
 

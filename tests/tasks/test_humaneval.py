@@ -91,7 +91,7 @@ def test_mistakes_are_named(task, tmp_path):
         task.problem("test", 1)
     other = tmp_path / "other.jsonl"
     other.write_text('{"question": 1}\n')
-    with pytest.raises(InputError, match="row 1: no field 'task_id'"):
+    with pytest.raises(InputError, match="line 1: no field 'task_id'"):
         HumanEval(other).prompts()
     with pytest.raises(InputError, match=r"no file '/nowhere.jsonl'"):
         HumanEval("/nowhere.jsonl").prompts()

@@ -8,11 +8,18 @@ import pytest
 from builders import write_checkpoint
 
 from xpredflow import InputError, generate, load
+from xpredflow.evaluation import Watch
 from xpredflow.processes import Share
 from xpredflow.tasks import TASKS, Problem, Runner, Verdict
+from xpredflow.tasks.rows import Row
 from xpredflow.training.common.answers import Answer, read_answers
 from xpredflow.training.prompt_sources import RowPrompts, TaskPrompts, prompt_source
-from xpredflow.training.self_generate import AnswerFile, AnswerSpec, self_generate
+from xpredflow.training.self_generate import (
+    AnswerFile,
+    AnswerSpec,
+    answer_prompts,
+    self_generate,
+)
 
 
 class Parity:
@@ -45,14 +52,14 @@ def model(tmp_path_factory):
 
 
 SOURCE = TaskPrompts((Parity(),))  # type: ignore[arg-type]
-WANTED = AnswerSpec("toy", "parity", count=12, options={"temperature": 1.0, "max_batch": 3})
+WANTED = AnswerSpec("toy", "parity", limit=12, options={"temperature": 1.0, "max_batch": 3})
 
 
 def answer_all(model, path: Path, spec: AnswerSpec, worlds: int = 1) -> list[Answer]:
     files = [AnswerFile(path, spec, Share(rank, worlds)) for rank in range(worlds)]
     files[0].begin()
     for rank, file in enumerate(files):
-        self_generate(model, SOURCE, file, Share(rank, worlds))
+        answer_prompts(model, SOURCE, file, Share(rank, worlds))
     return files[0].finish()
 
 
@@ -89,19 +96,19 @@ def test_a_killed_run_goes_on_without_repeating(model, tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        self_generate(model, SOURCE, file, Share(), watch=dies)
+        answer_prompts(model, SOURCE, file, Share(), watch=dies)
     with file.part.open("a") as part:
         part.write('{"number": 11, "sou')  # the line that a kill cut short
     again = AnswerFile(out, WANTED, Share())
-    self_generate(model, SOURCE, again, Share(), watch=lambda answer: seen.append(answer.number))
+    answer_prompts(model, SOURCE, again, Share(), watch=lambda answer: seen.append(answer.number))
     assert sorted(seen) == list(range(12))
     assert again.finish() == whole
 
 
-def test_processes_share_the_work_and_a_larger_count_adds_to_the_file(model, tmp_path) -> None:
+def test_processes_share_the_work_and_a_larger_limit_adds_to_the_file(model, tmp_path) -> None:
     whole = answer_all(model, tmp_path / "whole.jsonl", WANTED)
     out = tmp_path / "shared.jsonl"
-    few = AnswerSpec(**{**vars(WANTED), "count": 5})
+    few = AnswerSpec(**{**vars(WANTED), "limit": 5})
     assert answer_all(model, out, few, worlds=2) == whole[:5]
     assert answer_all(model, out, WANTED, worlds=3) == whole
 
@@ -121,7 +128,7 @@ def test_rows_of_text_and_conversations(tmp_path: Path) -> None:
     assert [source.prompt(n) for n in range(len(source))] == ["one", turns[:1]]
     assert source.judge(0, "x", None) is None
     with pytest.raises(InputError, match=r"row 1 has neither .* fields are question"):
-        RowPrompts("f", [{"question": "?"}])
+        RowPrompts("f", [Row("f, row 1", {"question": "?"})])
 
 
 def test_tasks_take_turns_and_benchmarks_are_refused() -> None:
@@ -185,17 +192,78 @@ def test_a_second_try_is_not_made_twice(model, tmp_path: Path) -> None:
     out, spec = tmp_path / "answers.jsonl", replace(WANTED, retry=True)
     file = AnswerFile(out, spec, Share())
     file.begin()
-    self_generate(model, SOURCE, file, Share())
+    answer_prompts(model, SOURCE, file, Share())
     lines = file.part.read_text()
     resumed = AnswerFile(out, spec, Share())
-    self_generate(model, SOURCE, resumed, Share())
+    answer_prompts(model, SOURCE, resumed, Share())
     assert resumed.part.read_text() == lines
 
 
 def test_only_what_is_judged_can_be_answered_again(model, tmp_path: Path) -> None:
-    rows = RowPrompts("rows", [{"prompt": "say"}])
-    file = AnswerFile(
-        tmp_path / "rows.jsonl", AnswerSpec("toy", "rows", count=1, retry=True), Share()
-    )
+    rows = RowPrompts("rows", [Row("rows, row 1", {"prompt": "say"})])
     with pytest.raises(InputError, match="retry is on, but nothing judges answers to 'rows'"):
-        self_generate(model, rows, file, Share())
+        self_generate(model, rows, tmp_path / "rows.jsonl", retry=True)
+
+
+def test_one_call_writes_and_returns_the_answers(model, tmp_path: Path) -> None:
+    whole = answer_all(model, tmp_path / "whole.jsonl", WANTED)
+    out, seen = tmp_path / "own.jsonl", []
+    options = {"temperature": 1.0, "max_batch": 3}
+    first = self_generate(model, SOURCE, out, limit=5, watch=seen.append, **options)
+    assert first == whole[:5] == sorted(seen, key=lambda answer: answer.number)
+    assert self_generate(model, SOURCE, out, limit=12, **options) == whole
+    with pytest.raises(InputError, match=r"keep is 'solved', but .* was begun with 'all'"):
+        self_generate(model, SOURCE, out, limit=12, keep="solved", **options)
+
+
+def test_the_second_phase_is_watched_too(model, tmp_path: Path) -> None:
+    class Counter(Watch):
+        def __init__(self) -> None:
+            self.begun: list[tuple[int, int]] = []
+            self.passes = self.answers = 0
+
+        def begin(self, left: int, passes: int) -> None:
+            self.begun.append((left, passes))
+
+        def step(self, step) -> None:
+            self.passes += len(step.rows)
+
+        def sample(self, sample) -> None:
+            self.answers += 1
+
+    counter = Counter()
+    options = {"temperature": 1.0, "max_batch": 3, "budget": 2}
+    out = tmp_path / "both.jsonl"
+    found = self_generate(model, SOURCE, out, limit=12, retry=True, watch=counter, **options)
+    again = sum(answer.again for answer in found)
+    assert counter.begun == [(12, 2), (again, 6)]
+    assert counter.answers == 12 + again
+    assert counter.passes == 12 * 2 + again * 6
+
+
+def test_answers_of_an_older_version_are_read(model, tmp_path: Path) -> None:
+    out = tmp_path / "old.jsonl"
+    answers = answer_all(model, out, WANTED)
+    out.write_text(out.read_text().replace('"passes"', '"steps"'))
+    assert read_answers(out) == answers
+    about = json.loads(out.with_suffix(".json").read_text())
+    about["count"] = about.pop("limit")
+    del about["digest"]
+    out.with_suffix(".json").write_text(json.dumps(about))
+    assert AnswerFile(out, WANTED, Share()).finished == 12
+
+
+def test_own_tasks_are_prompts_with_a_judge(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    rows = [{"q": f"{n} + 1?", "a": n + 1, "split": "train" if n else "test"} for n in range(3)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = {"prompt": "q", "answer": "a"}
+    source = prompt_source(str(path), columns=columns, grader="number")
+    assert (len(source), source.prompt(0), source.name(0)) == (2, "1 + 1?", "mine")
+    verdict = source.judge(0, "It is 2", None)
+    assert verdict is not None
+    assert verdict.passed
+    assert not prompt_source(str(path), columns=columns).judges
+    path.write_text('{"prompt": "p", "answer": "a", "grader": "exact", "split": "test"}\n')
+    with pytest.raises(InputError, match="unknown split 'train'"):
+        prompt_source(str(path))

@@ -43,6 +43,7 @@ COMMANDS: dict[str, dict[str, Lazy]] = {
     },
     "Look up": {
         "models": Lazy("models:models", "Embedded models, and what can be loaded."),
+        "tasks": Lazy("tasks:tasks", "Tasks, and what their problems look like."),
         "decoders": Lazy("models:decoders", "Decoders and policies, with their options."),
         "policy": Lazy("train_policy:policy", "Look at a learned step-size policy."),
     },

@@ -14,7 +14,7 @@ from xpredflow.engine import loop as engine
 from xpredflow.engine.steps import Decoded
 from xpredflow.errors import InputError
 from xpredflow.sandbox import Sandbox
-from xpredflow.tasks import TASKS, Problem, Runner, Verdict
+from xpredflow.tasks import GENERATED, Problem, Runner, Verdict
 from xpredflow.tasks.base import Task
 from xpredflow.types import Model
 from xpredflow.watch.terminal import LiveView, visible
@@ -43,9 +43,9 @@ def run(
 ) -> None:
     """Play the demonstration on standard output, live where it is a terminal."""
     for name in names:
-        if name not in TASKS:
-            raise InputError(f"no task {name!r} to demonstrate: choose from {', '.join(TASKS)}")
-    tasks = [TASKS[name]() for name in names]
+        if name not in GENERATED:
+            raise InputError(f"no task {name!r} to demonstrate: choose from {', '.join(GENERATED)}")
+    tasks = [GENERATED[name]() for name in names]
     options = flow if source else {"policy": LEARNED, **flow}
     engine.resolve("flow", options)
     first = {task.name: task.problem("validation", number) for task in tasks}

@@ -4,164 +4,187 @@ Text in, text out is the boundary: a task gives prompts and judges texts, the en
 the other. Sample number i is row i of the engine, so it is the same in any process and any order.
 """
 
-import json
-import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from statistics import fmean, median
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from xpredflow.engine.budget import FULL
+from xpredflow import decoders
+from xpredflow.engine.budget import resolve_budget
 from xpredflow.engine.loop import stream
-from xpredflow.engine.request import DEFAULT_DECODER
+from xpredflow.engine.request import DEFAULT_DECODER, resolve
 from xpredflow.engine.steps import Decoded, Step
 from xpredflow.errors import InputError
-from xpredflow.files import write_atomically
-from xpredflow.tasks import prompt_of
+from xpredflow.evaluation.samples import Job, Records, Sample
+from xpredflow.evaluation.statistics import Summary, summarise
+from xpredflow.processes import Share
+from xpredflow.sandbox import Sandbox
+from xpredflow.tasks import make_task, prompt_of
 from xpredflow.tasks.base import Problem, Runner, Task, Verdict
 from xpredflow.tasks.generated.splits import HELD_OUT
-from xpredflow.types import Model
+from xpredflow.types import Decoder, Model
+
+
+@runtime_checkable
+class Watch(Protocol):
+    """Sees an evaluation as it goes; derive from it and override what is of interest."""
+
+    def begin(self, left: int, passes: int) -> None:
+        """So many answers are to come, in so many forward passes each at most."""
+
+    def step(self, step: Step) -> None:
+        """One forward pass of a batch."""
+
+    def sample(self, sample: Any) -> None:
+        """One answer with its verdict; it is on disk."""
+
+
+class _SampleWatch(Watch):
+    """Hands samples on to a function."""
+
+    def __init__(self, tell: Callable[[Any], None]) -> None:
+        self.tell = tell
+
+    def sample(self, sample: Any) -> None:
+        self.tell(sample)
+
+
+Watcher = Watch | Callable[[Any], None] | None
+
+
+def watching(watch: Watcher) -> Watch:
+    """A Watch as it is; a function is called with every sample."""
+    if isinstance(watch, Watch):
+        return watch
+    return _SampleWatch(watch or (lambda sample: None))
 
 
 @dataclass(frozen=True)
-class Job:
-    """What is evaluated; two jobs that are equal give the same samples."""
+class Evaluation:
+    """The row of a table, and the samples behind it in the order of their numbers."""
 
-    task: str
-    split: str = "test"
-    decoder: str = DEFAULT_DECODER
-    options: dict[str, Any] = field(default_factory=dict)
-    limit: int = HELD_OUT
-    samples: int = 1
-    model: str = ""
-    template: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("limit", "samples"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One answer and its verdict; `number` is problem × samples + draw."""
-
-    number: int
-    problem: str
-    prompt: str
-    answer: str
-    passed: bool
-    reason: str
-    passes: int
-    tokens: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One row of a table of results; `low` and `high` are a 95 % interval of the accuracy."""
-
-    task: str
-    decoder: str
-    policy: str | None
-    budget: str
-    n: int
-    accuracy: float
-    low: float
-    high: float
-    passes_mean: float
-    passes_median: float
-    passes_max: int
-    tokens_per_forward: float
-    pass_at: dict[int, float]
-
-
-def _same(line: str, header: str) -> bool:
-    """Whether both name the same job, in whatever order its options were given."""
-    try:
-        return json.loads(line) == json.loads(header)
-    except json.JSONDecodeError:
-        return False
-
-
-class Records:
-    """Samples on disk, one JSON line each behind a line that says what they are samples of."""
-
-    def __init__(self, path: Path | None, job: Job) -> None:
-        self.path = path
-        self.done: dict[int, Sample] = {}
-        if path is None:
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        header = json.dumps({"job": asdict(job)})
-        lines = path.read_text().splitlines() if path.is_file() else []
-        if lines and not _same(lines[0], header):
-            raise InputError(
-                f"{str(path)!r} holds samples of another evaluation ({lines[0][:120]}): choose"
-                " another file, or repeat that evaluation's options to go on with it"
-            )
-        own = list(_readable(lines[1:]))
-        # rewritten whole: a kill may have cut the last line short
-        kept = [header, *(json.dumps(asdict(s)) for s in own)]
-        write_atomically(path, "".join(line + "\n" for line in kept))
-        for other in path.parent.glob(f"{path.name.split('.')[0]}.*jsonl"):
-            # what another number of processes did before, each in a file of its own
-            theirs = other.read_text().splitlines()
-            if theirs and theirs[0] == header:
-                self.done |= {s.number: s for s in _readable(theirs[1:])}
-
-    def add(self, sample: Sample) -> None:
-        """Keep a sample; on disk before it counts as done."""
-        if self.path is not None:
-            with self.path.open("a") as file:
-                file.write(json.dumps(asdict(sample)) + "\n")
-        self.done[sample.number] = sample
-
-
-def _readable(lines: list[str]) -> Iterator[Sample]:
-    for line in lines:
-        try:
-            yield Sample(**json.loads(line))
-        except (json.JSONDecodeError, TypeError):
-            continue
+    summary: Summary
+    samples: list[Sample]
 
 
 def evaluate(
     model: Model,
+    task: Task | str,
+    *,
+    decoder: str | Decoder | None = None,
+    split: str = "validation",
+    limit: int | None = None,
+    samples: int = 1,
+    out: str | Path | None = None,
+    watch: Watcher = None,
+    run: Runner | None = None,
+    unsafe: bool = False,
+    template: str | None = None,
+    share: Share | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Accuracy and forward passes of a decoder on a task.
+
+        found = evaluate(load("tiny"), "minimath", decoder="threshold:0.9", limit=100)
+        print(found.summary.accuracy, found.summary.passes_mean)
+
+    `task` is a Task or what `make_task` takes: a name, `mine.jsonl`, `mine.py:MyTask`. `limit` is a
+    number of problems; all of the split are used without it, 500 where it has no end. Samples are
+    kept in the directory `out` and reused from there, so that a killed evaluation goes on.
+    Programs run in a sandbox, or by `run`; `unsafe` runs them with your own rights where there is
+    no sandbox. `watch` is called with every sample, or is a Watch. `options` are those of the
+    engine and the decoder. Of several processes each has its `share` and all get the whole.
+    """
+    task = make_task(task, template=template) if isinstance(task, str) else task
+    share = share or Share()
+    job = Job(
+        task=task.name,
+        split=split,
+        decoder=_name(decoder),
+        options=options,
+        limit=problem_count(task, split, limit),
+        samples=samples,
+        model=model.name,
+        template=template,
+        data=getattr(task, "digest", ""),
+    )
+    positions, built = _resolved(task, job, decoder)
+    file = None
+    if out is not None:
+        ending = ".jsonl" if share.world == 1 else f".{share.rank}.jsonl"
+        file = Path(out).expanduser() / f"{task.name}{ending}"
+    opens = task.runs_programs and run is None
+    with Sandbox(unsafe=unsafe) if opens else nullcontext() as box:
+        runner = run if box is None else box.runner
+        mine = evaluate_job(
+            model, task, job, decoder=decoder, run=runner, out=file, share=share, watch=watch
+        )
+    found = sorted(_everyones(share, mine), key=lambda sample: sample.number)
+    return Evaluation(summarise(found, job, positions=positions, rules=rules_of(built)), found)
+
+
+def evaluate_job(
+    model: Model,
     task: Task,
     job: Job,
     *,
+    decoder: str | Decoder | None = None,
     run: Runner | None = None,
     out: Path | None = None,
     share: tuple[int, int] = (0, 1),
-    watch: Callable[[Sample], None] = lambda sample: None,
+    watch: Watcher = None,
 ) -> list[Sample]:
     """Every sample of the job that falls to this process (`share` is its number and their count).
 
-    Answers are judged in threads while the next ones are decoded.
+    `decoder` is the job's, where it is a built one. Answers are judged in threads while the next
+    ones are decoded.
     """
+    watched = watching(watch)
     records = Records(out, job)
     mine = range(share[0], job.limit * job.samples, share[1])
     todo = [number for number in mine if number not in records.done]
     problems = {n: task.problem(job.split, n // job.samples) for n in todo}
     options = {"gen_length": task.response_length, **job.options}
+    settings, _ = resolve(decoder or job.decoder, options)
+    watched.begin(len(todo), resolve_budget(settings.budget, settings.gen_length))
     prompts = {number: prompt_of(problem) for number, problem in problems.items()}
-    steps = stream(model, prompts, decoder=job.decoder, **options)
+    steps = stream(model, prompts, decoder=decoder or job.decoder, **options)
 
     def judge(done: Decoded) -> Verdict:
         return task.score(problems[done.row], done.text, run)
 
-    for done, verdict in judged(steps, judge):
+    for done, verdict in judged(seen(steps, watched), judge):
         sample = _sample(problems[done.row], done, verdict, job)
         records.add(sample)
-        watch(sample)
+        watched.sample(sample)
     return [records.done[number] for number in mine if number in records.done]
 
 
+def problem_count(task: Task, split: str, limit: int | None = None) -> int:
+    """How many problems of a split are used: all, or the first `limit`."""
+    size = task.size(split)
+    if size < 1:
+        raise InputError(
+            f"split {split!r} of task {task.name!r} has no problems: choose another split, such as"
+            " train or test (all: every problem of a file of yours)"
+        )
+    if limit is None:
+        return HELD_OUT if size == sys.maxsize else size
+    return min(limit, size)
+
+
 V = TypeVar("V")
+
+
+def seen(steps: Iterable[Step], watch: Watch) -> Iterator[Step]:
+    """The steps, each shown to whoever watches before it is judged."""
+    for step in steps:
+        watch.step(step)
+        yield step
 
 
 def judged(steps: Iterable[Step], judge: Callable[[Decoded], V]) -> Iterator[tuple[Decoded, V]]:
@@ -202,44 +225,44 @@ def _sample(problem: Problem, done: Decoded, verdict: Verdict, job: Job) -> Samp
     )
 
 
-def summarise(samples: list[Sample], job: Job) -> Summary:
-    """The job's row of a table."""
-    right_of: dict[int, int] = {}
-    for sample in samples:
-        problem = sample.number // job.samples
-        right_of[problem] = right_of.get(problem, 0) + sample.passed
-    right = sum(sample.passed for sample in samples)
-    used = [sample.passes for sample in samples]
-    low, high = wilson(right, len(samples))
-    return Summary(
-        task=job.task,
-        decoder=job.decoder,
-        policy=job.options.get("policy"),
-        budget=str(job.options.get("budget") or FULL),
-        n=len(samples),
-        accuracy=right / len(samples),
-        low=low,
-        high=high,
-        passes_mean=fmean(used),
-        passes_median=float(median(used)),
-        passes_max=max(used),
-        tokens_per_forward=sum(s.tokens for s in samples) / sum(used),
-        pass_at={
-            k: fmean(pass_at_k(job.samples, c, k) for c in right_of.values())
-            for k in (1, 2, 5, 10, 20, 50, 100)
-            if k <= job.samples
-        },
+def _name(decoder: str | Decoder | None) -> str:
+    if decoder is None:
+        return DEFAULT_DECODER
+    return decoder if isinstance(decoder, str) else type(decoder).__name__
+
+
+def _resolved(task: Task, job: Job, decoder: str | Decoder | None) -> tuple[int, Decoder]:
+    """Positions of a response and the decoder: what is misspelt is found before anything runs."""
+    settings, built = resolve(
+        decoder or job.decoder, {"gen_length": task.response_length, **job.options}
     )
+    return settings.gen_length, built
 
 
-def wilson(right: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share: honest near 0 and 1, where the usual one is not."""
-    p = right / n
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half))
+def _everyones(share: Share, mine: list[Sample]) -> list[Sample]:
+    if share.world == 1:
+        return mine
+    import torch.distributed as dist
+
+    parts: list[list[Sample]] = [[] for _ in range(share.world)]
+    dist.all_gather_object(parts, mine)
+    return [sample for part in parts for sample in part]
 
 
-def pass_at_k(n: int, right: int, k: int) -> float:
-    """The chance that k of n samples, drawn without replacement, hold a right one (unbiased)."""
-    return 1.0 - math.comb(n - right, k) / math.comb(n, k)
+def rules_of(decoder: Decoder) -> dict[str, Any]:
+    """The settings in force of a built decoder, as plain values."""
+    describe = getattr(decoders, "effective_settings", None)
+    if describe is not None:
+        return describe(decoder)
+    if not is_dataclass(decoder):
+        return {}
+    found: dict[str, Any] = {}
+    for declared in fields(decoder):
+        value = getattr(decoder, declared.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            plain = {k: v for k, v in asdict(value).items() if isinstance(v, str | int | float)}
+            found |= plain if declared.name == "rules" else {declared.name: type(value).__name__}
+        else:
+            is_plain = value is None or isinstance(value, str | int | float)
+            found[declared.name] = value if is_plain else type(value).__name__
+    return found

@@ -13,7 +13,8 @@ from typing import Any
 from xpredflow.decoders import option_owner
 from xpredflow.engine import loop as engine
 from xpredflow.errors import InputError, unknown_name
-from xpredflow.evaluation.run import Job, Records, Sample, Summary, evaluate, summarise
+from xpredflow.evaluation import Job, Sample, Summary, evaluate_job, summarise
+from xpredflow.evaluation.samples import Records
 from xpredflow.models import embedded
 from xpredflow.policies.beta import policy_files
 from xpredflow.settings import option_names
@@ -136,7 +137,7 @@ class Bench:
             return [done[number] for number in sorted(done)]
         model = self.model(job.model)
         with self.progress(title, left) as watch:
-            return evaluate(model, task, job, run=self.judge, out=file, watch=watch)
+            return evaluate_job(model, task, job, run=self.judge, out=file, watch=watch)
 
 
 def _title(source: str, task: Task, trial: Trial) -> str:

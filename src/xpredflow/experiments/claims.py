@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from xpredflow.evaluation.run import Summary
+from xpredflow.evaluation import Summary
 
 T = TypeVar("T")
 Column = dict[str, Summary]  # the methods of a table on one model and task, by their keys

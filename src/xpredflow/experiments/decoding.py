@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from xpredflow.evaluation.run import Summary
+from xpredflow.evaluation import Summary
 from xpredflow.experiments.bench import Bench, Trial
 from xpredflow.experiments.claims import Claim, Column
 from xpredflow.experiments.inputs import Inputs, Pair

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xpredflow.evaluation.run import Summary
+from xpredflow.evaluation import Summary
 
 LEAST = 1 / 20  # the smallest share of the full budget that counts
 MOST = 1 / 4  # the largest one at which the flow is meant to lead

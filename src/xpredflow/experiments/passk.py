@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from xpredflow.evaluation.run import Summary
+from xpredflow.evaluation import Summary
 from xpredflow.experiments.bench import Bench
 from xpredflow.experiments.claims import Claim, Column
 from xpredflow.experiments.decoding import LLADA_MBPP, Layout, Method, decoding_report

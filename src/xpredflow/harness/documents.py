@@ -2,14 +2,13 @@
 
 import json
 import sys
-from random import Random
 from typing import Any
 
 from datasets import Dataset
 
 from xpredflow.errors import InputError
 from xpredflow.harness.grading import sandbox
-from xpredflow.tasks import BENCHMARKS, Benchmark, Generated, Problem, Task, make_task, prompt_of
+from xpredflow.tasks import BENCHMARKS, Problem, Task, make_task, prompt_of, right_answer
 
 Row = dict[str, Any]
 
@@ -51,17 +50,11 @@ def _row(task: Task, problem: Problem) -> Row:
         "id": problem.id,
         # earlier turns are the template's examples, which the harness adds as its few shots
         "prompt": asked if isinstance(asked, str) else asked[-1]["content"],
-        "answer": _answer(task, problem),
+        # for the harness's records; grading does not look at it
+        "answer": right_answer(task, problem),
         "level": problem.level,
         "meta": json.dumps(meta),  # as text: a table wants one type per column
     }
-
-
-def _answer(task: Task, problem: Problem) -> str:
-    """A right answer, for the harness's records; grading does not look at it."""
-    if isinstance(task, Benchmark):
-        return task.published_answer(problem)
-    return task.answer(problem, Random(problem.id)) if isinstance(task, Generated) else ""
 
 
 def _shots(problem: Problem) -> list[Row]:

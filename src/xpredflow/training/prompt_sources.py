@@ -1,14 +1,16 @@
-"""Where prompts for training come from: a task's training split, a file of lines, a hub dataset."""
+"""Where prompts for training come from: a task's training split, a file of rows, a hub dataset."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from xpredflow.engine.prompts import Prompt
 from xpredflow.errors import InputError
-from xpredflow.tasks import BENCHMARKS, TASKS
-from xpredflow.tasks.base import Generated, Runner, Verdict, prompt_of
-from xpredflow.tasks.published.rows import read_rows, training_files
+from xpredflow.tasks import BENCHMARKS, TASKS, Task, is_own, make_task
+from xpredflow.tasks.base import Runner, Verdict, prompt_of
+from xpredflow.tasks.graders import Fields
+from xpredflow.tasks.own import asked, has_grader, is_task_file
+from xpredflow.tasks.rows import Row, read_rows, rows_of_file, training_files
 
 
 @runtime_checkable
@@ -23,6 +25,9 @@ class PromptSource(Protocol):
 
     @property
     def runs_programs(self) -> bool: ...
+
+    @property
+    def digest(self) -> str: ...  # of a file that may change under its name
 
     def __len__(self) -> int: ...
 
@@ -43,10 +48,11 @@ class TaskPrompts:
 
     judges = True
 
-    def __init__(self, tasks: tuple[Generated, ...]) -> None:
+    def __init__(self, tasks: tuple[Task, ...]) -> None:
         self.tasks = tasks
         self.response_length = max(task.response_length for task in tasks)
         self.runs_programs = any(task.runs_programs for task in tasks)
+        self.digest = " ".join(filter(None, (getattr(task, "digest", "") for task in tasks)))
 
     def __len__(self) -> int:
         return min(task.size("train") for task in self.tasks)
@@ -61,7 +67,7 @@ class TaskPrompts:
         task = self._task(number)
         return task.score(task.problem("train", number), text, run)
 
-    def _task(self, number: int) -> Generated:
+    def _task(self, number: int) -> Task:
         return self.tasks[number % len(self.tasks)]
 
 
@@ -70,10 +76,19 @@ class RowPrompts:
 
     judges = runs_programs = False
     response_length = None
+    digest = ""
 
-    def __init__(self, source: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, source: str, rows: Sequence[Row], columns: Mapping[str, str] | None = None
+    ) -> None:
         self.source = source
-        self.prompts = [_prompt(row, number, source) for number, row in enumerate(rows, start=1)]
+        named = [
+            {**row.values, **{n: row.values.get(c) for n, c in (columns or {}).items()}}
+            for row in rows
+        ]
+        self.prompts = [
+            asked(Fields(row.where, values)) for row, values in zip(rows, named, strict=True)
+        ]
 
     def __len__(self) -> int:
         return len(self.prompts)
@@ -88,40 +103,44 @@ class RowPrompts:
         return None
 
 
-def prompt_source(data: str) -> PromptSource:
-    """Task names separated by commas, the path of a .jsonl or .parquet file, or a hub dataset."""
+def prompt_source(
+    data: str | Task,
+    *,
+    columns: Mapping[str, str] | None = None,
+    grader: str | None = None,
+    response_length: int | None = None,
+) -> PromptSource:
+    """Tasks separated by commas (names, mine.jsonl, mine.py:MyTask), rows without a grader in a
+    .jsonl, .jsonl.gz, .json or .parquet file, or a hub dataset; of tasks, the training split.
+    """
+    if not isinstance(data, str):
+        return TaskPrompts((data,))
     names = [name.strip() for name in data.split(",")]
-    if all(name in TASKS for name in names):
-        return TaskPrompts(tuple(TASKS[name]() for name in names))
     held_out = [name for name in names if name in BENCHMARKS]
     if held_out:
+        trainable = [name for name in TASKS if name not in BENCHMARKS]
         raise InputError(
             f"{held_out[0]!r} is for evaluation and is never trained on: choose from"
-            f" {', '.join(TASKS)}, or give a file or a hub dataset of your own"
+            f" {', '.join(trainable)}, or give a file or a hub dataset of your own"
         )
-    if not Path(data).expanduser().is_file() and "/" not in data:
+    if len(names) == 1 and is_task_file(data) and grader is None:
+        rows = rows_of_file(Path(data).expanduser())
+        if not has_grader(rows, columns):
+            return RowPrompts(data, rows, columns)
+    if all(name in TASKS or is_own(name) for name in names):
+        of_file = {"columns": columns, "grader": grader, "response_length": response_length}
+        made = [make_task(n, **(of_file if is_task_file(n) else {})) for n in names]  # type: ignore[arg-type]
+        for task in made:
+            if task.size("train") < 1:
+                raise InputError(f"task {task.name!r} has no problem in its split 'train'")
+        return TaskPrompts(tuple(made))
+    if "/" not in data:
+        trainable = [name for name in TASKS if name not in BENCHMARKS]
         raise InputError(
-            f"no prompts {data!r}: expected a task ({', '.join(TASKS)}), the path of a .jsonl,"
-            " .jsonl.gz or .parquet file, or a dataset on the hub such as"
-            " allenai/tulu-3-sft-personas-code"
+            f"no prompts {data!r}: expected a task ({', '.join(trainable)}, mine.jsonl or"
+            " mine.py:MyTask), the path of a .jsonl, .jsonl.gz, .json or .parquet file, or a"
+            " dataset on the hub such as allenai/tulu-3-sft-personas-code"
         )
-    files = () if Path(data).expanduser().is_file() else training_files(data)
-    return RowPrompts(data, read_rows(data, files, ()))
-
-
-def _prompt(row: Mapping[str, Any], number: int, source: str) -> Prompt:
-    text, messages = row.get("prompt"), row.get("messages")
-    if isinstance(text, str) and text:
-        return text
-    if isinstance(text, list):
-        messages = text
-    if isinstance(messages, list) and messages:
-        asked = [{"role": m["role"], "content": m["content"]} for m in messages]
-        while asked and asked[-1]["role"] == "assistant":
-            asked.pop()
-        if asked:
-            return asked
-    raise InputError(
-        f"{source}, row {number} has neither a text in 'prompt' nor a conversation in 'messages':"
-        f" its fields are {', '.join(row) or 'none'}"
-    )
+    found = read_rows(data, training_files(data), ())
+    rows = [Row(f"{data}, row {number}", row) for number, row in enumerate(found, start=1)]
+    return RowPrompts(data, rows, columns)

@@ -1,16 +1,21 @@
 """`xpredflow eval`: accuracy and passes of a decoder on graded tasks."""
 
+import json as json_text
+import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from xpredflow.cli import options as shared
+from xpredflow.cli import task_options as own
 from xpredflow.cli.options import given, merged
+from xpredflow.cli.passes_bar import PassesBar
 
 
 def evaluate(
-    tasks: shared.Tasks = "minicode,minimath",
+    task: own.Tasks = None,
     model: shared.Model = None,
     decoder: shared.Decoder = None,
     policy: shared.Policy = None,
@@ -19,12 +24,15 @@ def evaluate(
         typer.Option(
             "--budget",
             "-b",
-            metavar="N|FRACTION",
-            help="Cap on forward passes: a number, or a fraction of the response's length.",
+            metavar="N|SHARE",
+            help="Cap on forward passes: a number, or a share of the response's length such as 1/4,"
+            " 25% or full.",
         ),
     ] = None,
-    split: shared.Split = "test",
-    limit: shared.Limit = 500,
+    split: own.Split = "validation",
+    limit: Annotated[
+        int | None, typer.Option(help="Problems of each task; default: the whole split.", min=1)
+    ] = None,
     samples: Annotated[
         int, typer.Option(help="Answers per problem; with several, pass@k is given too.", min=1)
     ] = 1,
@@ -40,44 +48,99 @@ def evaluate(
         typer.Option(help="Directory for one JSON line per sample; an evaluation goes on there."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per row.")] = False,
-    dtype: shared.Dtype = None,
-    device: shared.Device = None,
+    column: own.Column = None,
+    grader: own.Grader = None,
+    response_length: own.ResponseLength = None,
     data: shared.Data = None,
     template: shared.Template = None,
+    dtype: shared.Dtype = None,
+    device: shared.Device = None,
     unsafe: shared.Unsafe = False,
 ) -> None:
-    """Measure accuracy and forward passes on graded tasks.
+    """Measure accuracy and forward passes on graded tasks, by default minicode and minimath.
 
-    Programs that the model writes run in a sandbox. Under torchrun the problems are shared out and
-    the table is the same.
+    A task of your own is a file with a row per problem, such as {"prompt": "What is 2 + 3?",
+    "answer": 5, "grader": "number"}, or a class in a Python file. Programs that the model writes
+    run in a sandbox. Under torchrun the problems are shared out and the table is the same.
 
     \b
     Examples:
-      xpredflow eval --tasks minicode,minimath --decoder flow --policy confidence --budget 1/4
-      xpredflow eval -t minimath -d threshold:0.9 --split validation --limit 100 --json
+      xpredflow eval -t minicode -t minimath --decoder flow --policy confidence --budget 1/4
+      xpredflow eval -t minimath -d threshold:0.9 --limit 100 --json
       xpredflow eval -d mask -b 1/2 --out runs/half       # killed? the same command goes on
       xpredflow eval -t minicode -d mask -o temperature=0.8 --samples 10
-      xpredflow eval -t humaneval --data humaneval=HumanEval.jsonl.gz -m MODEL -o logits_eos_inf=on
-      torchrun --nproc_per_node 2 -m xpredflow eval --tasks minimath
+      xpredflow eval -t mine.jsonl --column prompt=question --grader number --split all
+      xpredflow eval -t mine.py:MyTask --split test
+      xpredflow eval -t humaneval --split test --data humaneval=HumanEval.jsonl.gz -m MODEL
+      torchrun --nproc_per_node 2 -m xpredflow eval -t minimath
     """
-    source = given({"source": model, "dtype": dtype, "device": device})
     options = merged(given({"policy": policy, "budget": budget, "seed": seed}), option)
-    from xpredflow.cli.judging import Request, run
+    files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
 
-    names = [name.strip() for name in tasks.split(",") if name.strip()]
-    run(
-        Request(
-            tasks=names,
-            source=source,
-            decoder=decoder,
-            options=options,
-            split=split,
-            limit=limit,
-            samples=samples,
-            out=out,
-            json=json,
-            unsafe=unsafe,
-            data=merged({}, data, "--data", "mbpp=mbpp.jsonl"),
-            template=template,
-        )
+    from xpredflow.cli.running import load_model
+    from xpredflow.engine.loop import DEFAULT_DECODER, resolve
+    from xpredflow.evaluation import evaluate as run
+    from xpredflow.evaluation.run import problem_count
+    from xpredflow.processes import join_processes, leave_processes
+    from xpredflow.tasks import make_tasks
+
+    of_file = own.of_file(column, grader, response_length)
+    tasks = make_tasks(task or ["minicode", "minimath"], data=files, template=template, **of_file)
+    # everything that can be wrong is looked at before the model is loaded
+    resolve(decoder or DEFAULT_DECODER, options)
+    for one in tasks:
+        problem_count(one, split, limit)
+    share = join_processes()
+    loaded = load_model(given({"source": model, "dtype": dtype, "device": device}))
+    for one in tasks:
+        started = time.monotonic()
+        with PassesBar(one.name, shown=share.rank == 0) as bar:
+            try:
+                found = run(
+                    loaded,
+                    one,
+                    decoder=decoder,
+                    split=split,
+                    limit=limit,
+                    samples=samples,
+                    out=out,
+                    watch=bar,
+                    unsafe=unsafe,
+                    template=template,
+                    share=share,
+                    **options,
+                )
+            except KeyboardInterrupt:
+                _stopped(one.name, bar.judged, out)
+                raise typer.Exit(130) from None
+        if share.rank == 0:
+            _print(found.summary, time.monotonic() - started, json)
+    leave_processes()
+
+
+def _stopped(task: str, judged: int, out: Path | None) -> None:
+    """What was kept, and how to go on."""
+    kept = (
+        f"they are kept in {out}: the same command goes on"
+        if out is not None
+        else "nothing was kept; with --out DIRECTORY an evaluation goes on where it was"
     )
+    typer.echo(f"stopped in {task} after {judged} more answers; {kept}", err=True)
+
+
+def _print(row: Any, seconds: float, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json_text.dumps({**asdict(row), "seconds": round(seconds, 2)}))
+        return
+    decoder = row.decoder if row.policy is None else f"{row.decoder} ({row.policy})"
+    typer.echo(
+        f"{row.task:<10} {decoder}, budget {row.budget}: {row.accuracy:.1%}"
+        f" [{row.low:.1%}, {row.high:.1%}] of {row.n};"
+        f" passes {row.passes_mean:.1f} (median {row.passes_median:g}, max {row.passes_max});"
+        f" {row.tokens_per_forward:.2f} tokens per pass; {seconds:.0f} s"
+    )
+    if len(row.pass_at) > 1:
+        typer.echo("           " + "  ".join(f"pass@{k} {v:.1%}" for k, v in row.pass_at.items()))
+    if row.rules:
+        rules = ", ".join(f"{name}={value}" for name, value in row.rules.items())
+        typer.echo(f"           rules: {rules}")

@@ -6,21 +6,24 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
+from xpredflow.cli import task_options as own
 from xpredflow.cli.options import given, merged
+from xpredflow.cli.passes_bar import PassesBar
 
 
 def self_generate(
     data: Annotated[
         str,
         typer.Option(
-            help="Tasks (minicode, minimath, or both with a comma: their training split), a .jsonl"
-            " or .parquet file with 'prompt' or 'messages', or a dataset on the hub."
+            help="Tasks (minicode, mine.jsonl, mine.py:MyTask, or several with commas: their"
+            " training split), a .jsonl or .parquet file with 'prompt' or 'messages', or a dataset"
+            " on the hub."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The .jsonl file to write, one answer per line.")],
     model: shared.Model = None,
-    count: Annotated[
-        int | None, typer.Option("--count", "-n", metavar="N", help="Prompts to answer.")
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", help="Prompts to answer; default 10000.")
     ] = None,
     first: Annotated[
         int | None, typer.Option(metavar="N", help="Number of the first prompt; default 0.")
@@ -36,15 +39,30 @@ def self_generate(
         ),
     ] = False,
     decoder: shared.Decoder = None,
+    policy: shared.Policy = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            "-b",
+            metavar="N|SHARE",
+            help="Cap on forward passes: a number, or a share of the response's length such as 1/4,"
+            " 25% or full.",
+        ),
+    ] = None,
+    seed: Annotated[str | None, typer.Option(metavar="N", help="Seed of all draws.")] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--option",
             "-o",
             metavar="NAME=VALUE",
-            help="Any option of the engine or the decoder, such as gen_length=512, budget=1/2.",
+            help="Any option of the engine or the decoder, such as gen_length=512.",
         ),
     ] = None,
+    column: own.Column = None,
+    grader: own.Grader = None,
+    response_length: own.ResponseLength = None,
     dtype: shared.Dtype = None,
     device: shared.Device = None,
     unsafe: shared.Unsafe = False,
@@ -52,22 +70,66 @@ def self_generate(
     """Answer many prompts with the model itself, at full budget unless told otherwise.
 
     Alignment learns from such answers, and train-policy takes the solved ones as its prompts. A
-    killed run goes on with the same command; a larger --count adds to a finished file.
+    killed run goes on with the same command; a larger --limit adds to a finished file.
 
     \b
     Examples:
-      xpredflow self-generate --data minicode,minimath -n 10000 --out runs/answers.jsonl
-      xpredflow self-generate --data minicode -n 4000 --keep solved --out runs/solved.jsonl
-      xpredflow self-generate --data minicode -m runs/aligned/model -d flow -o budget=1/4 \\
+      xpredflow self-generate --data minicode,minimath --limit 10000 --out runs/answers.jsonl
+      xpredflow self-generate --data minicode --limit 4000 --keep solved --out runs/solved.jsonl
+      xpredflow self-generate --data mine.jsonl --grader number --keep solved --out own.jsonl
+      xpredflow self-generate --data minicode -m runs/aligned/model -d flow --budget 1/4 \\
         --retry --keep solved --out runs/flow.jsonl
       xpredflow self-generate -m GSAI-ML/LLaDA-8B-Instruct --out tulu.jsonl -o gen_length=512 \\
         --data allenai/tulu-3-sft-personas-code
       torchrun --nproc_per_node 2 -m xpredflow self-generate --data minimath --out math.jsonl
     """
-    source = given({"source": model, "dtype": dtype, "device": device})
-    request = given({"count": count, "first": first, "keep": keep, "decoder": decoder})
-    request |= {"retry": True} if retry else {}
-    options = merged({}, option, example="gen_length=512")
-    from xpredflow.cli.answering import run
+    options = merged(
+        given({"policy": policy, "budget": budget, "seed": seed}), option, example="gen_length=512"
+    )
+    request = given({"limit": limit, "first": first, "keep": keep, "decoder": decoder})
 
-    run(source, {"data": data, **request, "options": options}, out, unsafe)
+    from xpredflow.cli.running import load_model
+    from xpredflow.models import embedded
+    from xpredflow.processes import join_processes, leave_processes
+    from xpredflow.training.prompt_sources import prompt_source
+    from xpredflow.training.self_generate import AnswerSpec, check_judge, check_path
+    from xpredflow.training.self_generate import self_generate as run
+
+    # everything that can be wrong is looked at before the model is loaded
+    source = given({"source": model, "dtype": dtype, "device": device})
+    source = {"source": embedded.PRETRAINED, **source}
+    prompts = prompt_source(data, **own.of_file(column, grader, response_length))
+    spec = AnswerSpec(str(source["source"]), data, retry=retry, options=options, **request)
+    check_judge(spec.within(len(prompts)), prompts)
+    check_path(out)
+    share = join_processes()
+    loaded = load_model(source)
+    with PassesBar("answers", shown=share.rank == 0) as bar:
+        try:
+            kept = run(
+                loaded,
+                data,
+                out,
+                retry=retry,
+                unsafe=unsafe,
+                share=share,
+                watch=bar,
+                model_name=spec.model,
+                **own.of_file(column, grader, response_length),
+                **request,
+                **options,
+            )
+        except KeyboardInterrupt:
+            typer.echo(
+                f"stopped after {bar.judged} more answers, which are kept beside {out}; the same"
+                " command goes on",
+                err=True,
+            )
+            raise typer.Exit(130) from None
+    if share.rank == 0:
+        judged = [answer for answer in kept if answer.solved is not None]
+        line = f"{out}: {len(kept)} answers to {spec.within(len(prompts)).limit} prompts"
+        if judged and spec.keep == "all":
+            line += f", {sum(bool(a.solved) for a in judged)} of them right"
+        typer.echo(line)
+    leave_processes()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.tasks.base import Problem, Runner, Verdict
-from xpredflow.tasks.published.rows import Rows, read_rows
+from xpredflow.tasks.rows import Rows, read_rows
 
 Message = dict[str, str]
 

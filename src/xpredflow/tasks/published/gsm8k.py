@@ -9,7 +9,7 @@ from typing import Any
 from xpredflow.errors import InputError
 from xpredflow.tasks.base import Message, Problem, Runner, Verdict
 from xpredflow.tasks.published.benchmark import Benchmark, Template
-from xpredflow.tasks.published.rows import Rows, read_rows
+from xpredflow.tasks.rows import Rows, read_rows
 
 # Rows of the training split, counted from 0, that are the worked examples in LLaDA's prompt.
 SHOTS = (7364, 1708, 669, 6724)

@@ -6,7 +6,7 @@ from typing import Any
 from xpredflow.tasks.base import Message, Problem, Runner, Verdict, needs_runner
 from xpredflow.tasks.published.benchmark import Benchmark, Template
 from xpredflow.tasks.published.code_extraction import first_fenced_block, indented_continuation
-from xpredflow.tasks.published.rows import Rows
+from xpredflow.tasks.rows import Rows
 
 
 def _instruct(row: Mapping[str, Any], shots: Sequence[Mapping[str, Any]]) -> list[Message]:

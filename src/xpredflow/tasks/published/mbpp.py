@@ -10,7 +10,7 @@ from xpredflow.errors import InputError
 from xpredflow.tasks.base import Message, Problem, Runner, Verdict, needs_runner
 from xpredflow.tasks.published.benchmark import Benchmark, Template
 from xpredflow.tasks.published.code_extraction import between_begin_and_done
-from xpredflow.tasks.published.rows import Rows
+from xpredflow.tasks.rows import Rows
 
 # Of task ids, both ends included, as published.
 SPLITS = {"prompt": (1, 10), "test": (11, 510), "validation": (511, 600), "train": (601, 974)}

@@ -1,12 +1,11 @@
 """A model's own answers as lines of a file: what alignment learns from, what GRPO's prompts are."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from xpredflow.errors import InputError
+from xpredflow.jsonl import read_lines, to_line
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Answer:
 
     def line(self) -> str:
         """The answer as a line of JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False) + "\n"
+        return to_line(asdict(self))
 
 
 def read_answers(path: Path) -> list[Answer]:
@@ -48,16 +47,12 @@ def read_answers(path: Path) -> list[Answer]:
 
 def answers_in(path: Path) -> Iterator[Answer]:
     """The answers of a file in the order they were written."""
-    lines = path.read_text().splitlines()
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_lines(path), start=1):
+        if "steps" in line and "passes" not in line:  # what passes were called in older files
+            line = {**line, "passes": line["steps"]}
+            del line["steps"]
         try:
-            value: Any = json.loads(line)
-        except json.JSONDecodeError as error:
-            if number == len(lines):
-                return
-            raise InputError(f"{path}, line {number} is not JSON ({error})") from error
-        try:
-            yield Answer(**value)
+            yield Answer(**line)
         except TypeError as error:
             raise InputError(
                 f"{path}, line {number} is no self-generated answer ({error}): expected the lines"

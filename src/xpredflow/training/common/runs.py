@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 
 from xpredflow.errors import InputError
 from xpredflow.files import write_atomically
+from xpredflow.jsonl import JsonLines, read_lines, write_lines
 
 
 class Run:
@@ -30,6 +30,7 @@ class Run:
     ) -> None:
         self.directory, self.writes = directory, writes
         self.log_path = directory / "log.jsonl"
+        self._log: JsonLines | None = None  # opened with the first line that is written
         self._state_path = directory / "state.pt"
         directory.mkdir(parents=True, exist_ok=True)
         self._check_config(config, resume, may_change)
@@ -66,11 +67,11 @@ class Run:
         if not self.writes:
             return state
         kept = [line for line in read_log(self.log_path) if line["step"] <= state["step"]]
-        write_atomically(self.log_path, "".join(json.dumps(line) + "\n" for line in kept))
+        write_lines(self.log_path, kept)
         return state
 
     def save_state(self, state: dict[str, Any]) -> None:
-        """Replace the last state; a kill at any info leaves either the old or the new one."""
+        """Replace the last state; a kill at any moment leaves either the old or the new one."""
         if not self.writes:
             return
         temporary = self._state_path.with_suffix(".tmp")
@@ -81,16 +82,11 @@ class Run:
         """One line; `step` must be among the values."""
         if not self.writes:
             return
-        with self.log_path.open("a") as file:
-            file.write(json.dumps(values) + "\n")
+        if self._log is None:
+            self._log = JsonLines(self.log_path)
+        self._log.append(values)
 
 
-def read_log(path: Path) -> Iterator[dict[str, Any]]:
+def read_log(path: Path) -> list[dict[str, Any]]:
     """The lines of a log; one that a kill cut short is passed over."""
-    if not path.is_file():
-        return
-    for line in path.read_text().splitlines():
-        try:
-            yield json.loads(line)
-        except json.JSONDecodeError:
-            continue
+    return read_lines(path)

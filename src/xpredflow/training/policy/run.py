@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from xpredflow.evaluation.run import Job, evaluate, summarise
+from xpredflow.evaluation import Job, evaluate_job, summarise
 from xpredflow.flow import Rules
 from xpredflow.policies.beta import BetaConfig, BetaNetwork, save_policy
 from xpredflow.tasks import Problem
@@ -160,7 +160,7 @@ class PolicyTraining:
         }
         limit = min(config.validation, self.setup.task.size("validation"))
         job = Job(self.setup.task.name, "validation", "flow", options, limit)
-        mine = evaluate(self.setup.model, self.setup.task, job, run=self.setup.run, share=share)
+        mine = evaluate_job(self.setup.model, self.setup.task, job, run=self.setup.run, share=share)
         row = summarise(sorted(gathered(share, mine), key=lambda s: s.number), job)
         score = row.accuracy - row.passes_mean / self.setup.budget / row.n
         found = {"accuracy": row.accuracy, "passes": row.passes_mean, "n": row.n, "score": score}

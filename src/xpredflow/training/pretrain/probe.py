@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from xpredflow.evaluation.run import Job, evaluate
+from xpredflow.evaluation import Job, evaluate_job
 from xpredflow.tasks.base import Runner, Task
 from xpredflow.types import Model
 
@@ -16,6 +16,6 @@ def probe(model: Model, tasks: Iterable[Task], run: Runner | None) -> dict[str, 
         if task.runs_programs and run is None:
             continue
         job = Job(task.name, "validation", "mask", limit=PROBLEMS)
-        samples = evaluate(model, task, job, run=run)
+        samples = evaluate_job(model, task, job, run=run)
         solved[task.name] = sum(sample.passed for sample in samples) / len(samples)
     return solved

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel, build, save
-from xpredflow.tasks import TASKS, Runner
+from xpredflow.tasks import GENERATED, Runner
 from xpredflow.training.common.cross_entropy import masked_cross_entropy
 from xpredflow.training.common.masking import draw_masks
 from xpredflow.training.common.runs import Run
@@ -25,7 +25,7 @@ from xpredflow.training.pretrain.sums import Sums
 from xpredflow.training.pretrain.tokenizer import END, START, TURN
 
 REPORT_EVERY = 64
-SOURCES: dict[str, Callable[[], Source]] = {**TASKS, "sums": Sums}
+SOURCES: dict[str, Callable[[], Source]] = {**GENERATED, "sums": Sums}
 SAVE_EVERY = 256  # a multiple of the chunk and of the above: a resumed run reports the same
 
 
@@ -60,8 +60,10 @@ class PretrainConfig:
         if self.shape not in SHAPES:
             raise InputError(f"shape is {self.shape!r}: choose one of {', '.join(SHAPES)}")
         for name in self.tasks.split(","):
-            if name not in TASKS:
-                raise InputError(f"task {name!r} cannot be trained on: choose from {list(TASKS)}")
+            if name not in GENERATED:
+                raise InputError(
+                    f"task {name!r} cannot be trained on: choose from {list(GENERATED)}"
+                )
         for step, names in self.stages():
             if not step.isdecimal():
                 raise InputError(f"later has the step {step!r}: give STEP:TASK,TASK;STEP:TASK")
@@ -124,7 +126,7 @@ class Pretraining:
         # the tasks of later stages
         later = ("updates", "decay_share", "probe_every", "later", "whole_from")
         self.run = Run(directory, asdict(config), resume, may_change=later)
-        tasks = tuple(TASKS[name]() for name in config.tasks.split(","))
+        tasks = tuple(GENERATED[name]() for name in config.tasks.split(","))
         if config.start in FRESH:
             learn_tokenizer(directory, tasks, config.vocabulary, config.tokenizer_examples)
             self.model = fresh_model(directory, config.shape, config.start, config.seed)

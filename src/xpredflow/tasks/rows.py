@@ -1,11 +1,12 @@
-"""The rows of a published benchmark, from a file on this machine or from the Hugging Face hub."""
+"""Rows of problems or prompts, from a file on this machine or from the Hugging Face hub."""
 
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from xpredflow.errors import InputError
 
@@ -19,14 +20,14 @@ def read_rows(source: str | Path, hub_files: Sequence[str], fields: Sequence[str
     """
     path = Path(source).expanduser()
     if path.is_file():
-        return _checked(_read(path), fields, path)
+        return _checked(path, fields)
     if not isinstance(source, str) or not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", source):
         raise InputError(
             f"no file {str(source)!r}; expected a .jsonl, .jsonl.gz or .parquet file, or the id of "
             "a dataset on the Hugging Face hub"
         )
     paths = [_download(source, file) for file in hub_files]
-    return [row for path in paths for row in _checked(_read(path), fields, path)]
+    return [row for path in paths for row in _checked(path, fields)]
 
 
 def training_files(hub_id: str) -> list[str]:
@@ -62,14 +63,56 @@ def _hub_error(hub_id: str, action: str, error: Exception) -> InputError:
     )
 
 
-def _read(path: Path) -> Rows:
+FILES = (".jsonl", ".jsonl.gz", ".json", ".parquet")
+
+
+class Row(NamedTuple):
+    """A row and where it stands in its file, for messages."""
+
+    where: str
+    values: dict[str, Any]
+
+
+def rows_of_file(path: Path) -> list[Row]:
+    """Every row of a file of JSON lines, of a .json file with a list, or of a parquet file."""
+    if not path.is_file():
+        raise InputError(f"no file {str(path)!r}: expected one of {', '.join(FILES)}")
     if path.suffix == ".parquet":
-        return _read_parquet(path)
+        found = [(f"{path}, row {n}", row) for n, row in enumerate(_read_parquet(path), start=1)]
+    else:
+        found = _read_json(path)
+    for where, row in found:
+        if not isinstance(row, dict):
+            raise InputError(f"{where} is {row!r:.60}: expected an object such as {_EXAMPLE}")
+    if not found:
+        raise InputError(f"{path} has no rows")
+    return [Row(where, row) for where, row in found]
+
+
+_EXAMPLE = '{"prompt": "..."}'
+
+
+def _read_json(path: Path) -> list[tuple[str, Any]]:
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-            return [json.loads(line) for line in file if line.strip()]
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} is not a file of JSON lines ({error})") from error
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read ({error}): expected JSON in UTF-8") from error
+    if path.suffix == ".json":
+        rows = _parse(text, str(path))
+        if not isinstance(rows, list):
+            raise InputError(f"{path} holds one value: expected a list of objects")
+        return [(f"{path}, row {number}", row) for number, row in enumerate(rows, start=1)]
+    # not splitlines: a text may hold U+2028, which is no end of a line in such a file
+    lines = [(f"{path}, line {n}", line) for n, line in enumerate(text.split("\n"), start=1)]
+    return [(where, _parse(line, where)) for where, line in lines if line.strip()]
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{where} is not JSON ({error}): expected {_EXAMPLE}") from error
 
 
 def _read_parquet(path: Path) -> Rows:
@@ -82,11 +125,10 @@ def _read_parquet(path: Path) -> Rows:
     return parquet.read_table(path).to_pylist()
 
 
-def _checked(rows: Rows, fields: Sequence[str], path: Path) -> Rows:
-    if not rows:
-        raise InputError(f"{path} has no rows")
-    for number, row in enumerate(rows, start=1):
-        missing = [field for field in fields if not isinstance(row, dict) or field not in row]
+def _checked(path: Path, fields: Sequence[str]) -> Rows:
+    rows = rows_of_file(path)
+    for where, row in rows:
+        missing = [field for field in fields if field not in row]
         if missing:
-            raise InputError(f"{path}, row {number}: no field {missing[0]!r}; is it another file?")
-    return rows
+            raise InputError(f"{where}: no field {missing[0]!r}; is it another file?")
+    return [row for _, row in rows]

@@ -1,0 +1,58 @@
+"""`xpredflow tasks`: what can be evaluated on, and what its problems look like."""
+
+from typing import Annotated
+
+import typer
+
+from xpredflow.cli import options as shared
+from xpredflow.cli import task_options as own
+from xpredflow.cli.options import merged
+
+
+def tasks(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="A task, mine.jsonl or mine.py:MyTask: show some of its problems.",
+            autocompletion=own.task_names,
+        ),
+    ] = None,
+    split: own.Split = "validation",
+    limit: Annotated[int, typer.Option(help="How many problems.", min=1)] = 3,
+    level: Annotated[int | None, typer.Option(help="Only problems of this level.")] = None,
+    column: own.Column = None,
+    grader: own.Grader = None,
+    data: shared.Data = None,
+    template: shared.Template = None,
+) -> None:
+    """List the tasks, or show problems of one with a right answer each.
+
+    \b
+    Examples:
+      xpredflow tasks
+      xpredflow tasks minicode --split test --level 3 --limit 5
+      xpredflow tasks mine.jsonl --grader number --split all
+    """
+    from xpredflow.registry import TASKS
+    from xpredflow.tasks import GRADERS, make_tasks, right_answer
+
+    if name is None:
+        for task, entry in TASKS.entries().items():
+            typer.echo(f"{task:<12} {entry.summary}")
+        typer.echo("\nYour own: mine.jsonl, a row per problem with its grader, or mine.py:MyTask.")
+        for grader_name, found in GRADERS.items():
+            typer.echo(f"  {grader_name:<10} {found.about}")
+        return
+    files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
+    (task,) = make_tasks([name], data=files, template=template, **own.of_file(column, grader))
+    shown = 0
+    for index in range(task.size(split)):
+        problem = task.problem(split, index)
+        if level not in (None, problem.level):
+            continue
+        typer.echo(f"[{problem.id}] {problem.prompt}\n{right_answer(task, problem)}\n")
+        shown += 1
+        if shown == limit:
+            break
+    if not shown:
+        typer.echo(f"no problem of {task.name} in its split {split!r} to show", err=True)

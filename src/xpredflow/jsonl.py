@@ -1,0 +1,93 @@
+"""Files of JSON lines that survive a kill: samples, a model's own answers, training logs.
+
+A line is on disk before it counts. A last line that a kill cut short is passed over and taken out
+when the file is opened again. Lines end at "\n" alone and are written in ASCII, so that U+2028,
+U+0085 and lone surrogates in a text come back as they were.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from xpredflow.errors import InputError
+from xpredflow.files import write_atomically
+
+Line = dict[str, Any]
+
+
+def to_line(value: Mapping[str, Any]) -> str:
+    """An object as one line, its end included."""
+    return json.dumps(value) + "\n"
+
+
+def read_lines(path: Path) -> list[Line]:
+    """Every whole line of a file; none where there is no file."""
+    return _read(path)[0]
+
+
+def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Put these lines in the place of whatever the file held."""
+    write_atomically(path, "".join(map(to_line, lines)))
+
+
+class JsonLines:
+    """A file that grows by a line at a time: `lines` is what it held when it was opened.
+
+    store = JsonLines(Path("samples.jsonl"), header={"job": "mine"})
+    store.append({"number": 0})
+
+    A `header` is the first line and says what the others are; `lines` leaves it out, and what the
+    file says of itself is in `header`. The caller decides whether that is what it expected.
+    """
+
+    def __init__(self, path: Path, header: Mapping[str, Any] | None = None) -> None:
+        self.path = path
+        lines, ends_well = _read(path)
+        self.header: Line | None = None
+        if header is not None:
+            self.header = lines.pop(0) if lines else dict(header)
+        self.lines = lines
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = header is not None and not path.is_file()
+        if is_new or not ends_well:
+            self.rewrite(self.lines)
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Add a line; it is on disk when this returns."""
+        with self.path.open("a", encoding="ascii", newline="\n") as file:
+            file.write(to_line(line))
+
+    def rewrite(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Replace all lines behind the header."""
+        head = [] if self.header is None else [self.header]
+        write_lines(self.path, [*head, *lines])
+
+
+def _read(path: Path) -> tuple[list[Line], bool]:
+    """The whole lines, and whether the file ends with one."""
+    if not path.is_file():
+        return [], True
+    data = path.read_bytes()
+    parts = [(n, part) for n, part in enumerate(data.split(b"\n"), start=1) if part.strip()]
+    values = [_value(part) for _, part in parts]
+    ends_well = not data or data.endswith(b"\n")
+    # what is cut short begins as a line of ours does; anything else was never written by us
+    if values and values[-1] is None and parts[-1][1].startswith(b"{"):
+        values.pop()
+        ends_well = False
+    for (number, _), value in zip(parts, values, strict=False):
+        if value is None:
+            raise InputError(
+                f"{path}, line {number} is no JSON object: delete that line, or choose another file"
+            )
+    return [value for value in values if value is not None], ends_well
+
+
+def _value(text: bytes) -> Line | None:
+    """The object that a line holds; None where it holds none."""
+    try:
+        value = json.loads(text.decode())
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
