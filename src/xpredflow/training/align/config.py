@@ -2,118 +2,125 @@
 
 from typing import Literal
 
+from pydantic.config import JsonDict
+
 from xpredflow.errors import InputError
 from xpredflow.processes import Share
 from xpredflow.settings import Field, settings
 
 CHUNK = 256  # at LLaDA's 126,464 tokens: 0.26 GB
-_BATCHES = {"group": "Batches"}
-_OPTIMISER = {"group": "Optimiser"}
-_ADAPTERS = {"group": "Adapters"}
-_OBJECTIVE = {"group": "Objective (beyond the paper's)"}
-_MEMORY = {"group": "Memory and precision"}
-_RUN = {"group": "Run"}
+_BATCHES: JsonDict = {"group": "Batches"}
+_OPTIMISER: JsonDict = {"group": "Optimiser"}
+_ADAPTERS: JsonDict = {"group": "Adapters"}
+_OBJECTIVE: JsonDict = {"group": "Objective (beyond the paper's)"}
+_MEMORY: JsonDict = {"group": "Memory and precision"}
+_RUN: JsonDict = {"group": "Run"}
 
 
 @settings
 class AlignConfig:
     """Everything that decides the result of an alignment run, beside the model and the answers."""
 
-    updates: int = Field(100, ge=1, description="updates in all", json_schema_extra=_RUN)
-    seed: int = Field(0, ge=0, description="seed of masks and batches", json_schema_extra=_RUN)
+    updates: int = Field(default=100, ge=1, description="updates in all", json_schema_extra=_RUN)
+    seed: int = Field(
+        default=0, ge=0, description="seed of masks and batches", json_schema_extra=_RUN
+    )
     save_every: int = Field(
-        20, ge=1, description="updates between two saved states", json_schema_extra=_RUN
+        default=20, ge=1, description="updates between two saved states", json_schema_extra=_RUN
     )
     holdout: int = Field(
-        64,
+        default=64,
         ge=1,
         description="answers that consistency is measured on and that are not trained on",
         json_schema_extra=_RUN,
     )
     reference_every: int = Field(
-        1,
+        default=1,
         ge=0,
         description="updates between two looks at the reference's cross-entropy; 0: never",
         json_schema_extra=_RUN,
     )
     batch: int = Field(
-        32,
+        default=32,
         ge=1,
         description="answers per update, over all processes",
         json_schema_extra=_BATCHES,
     )
     accumulate: int = Field(
-        1,
+        default=1,
         ge=1,
         description="parts in which each process goes through its share of a batch",
         json_schema_extra=_BATCHES,
     )
     lr: float = Field(
-        2e-5,
+        default=2e-5,
         gt=0,
         description="learning rate of AdamW; small models want more",
         json_schema_extra=_OPTIMISER,
     )
     warmup: int = Field(
-        10,
+        default=10,
         ge=1,
         description="updates until the full rate, which then falls to zero",
         json_schema_extra=_OPTIMISER,
     )
     weight_decay: float = Field(
-        0.0, ge=0, description="weight decay of AdamW", json_schema_extra=_OPTIMISER
+        default=0.0, ge=0, description="weight decay of AdamW", json_schema_extra=_OPTIMISER
     )
     clip: float = Field(
-        1.0,
+        default=1.0,
         gt=0,
         description="longer gradients are shortened to this",
         json_schema_extra=_OPTIMISER,
     )
     lora_rank: int = Field(
-        0, ge=0, description="0: all parameters but W_e are trained", json_schema_extra=_ADAPTERS
+        default=0,
+        ge=0,
+        description="0: all parameters but W_e are trained",
+        json_schema_extra=_ADAPTERS,
     )
     lora_targets: str = Field(
-        "",
+        default="",
         description="such as q_proj,v_proj; without: every linear matrix of the layers",
         json_schema_extra=_ADAPTERS,
     )
     clean_entropy: float = Field(
-        0.0,
+        default=0.0,
         ge=0,
         description="weight of the cross-entropy at unmasked positions",
         json_schema_extra=_OBJECTIVE,
     )
     keep_reference: float = Field(
-        0.0,
+        default=0.0,
         ge=0,
         description="weight of KL(reference ‖ model) at masks",
         json_schema_extra=_OBJECTIVE,
     )
     on_policy: float = Field(
-        0.0,
+        default=0.0,
         ge=0,
         lt=1,
         description="share of rows that show states which the flow visits",
         json_schema_extra=_OBJECTIVE,
     )
     checkpointing: bool = Field(
-        False,
+        default=False,
         description="recompute activations in the backward pass",
         json_schema_extra=_MEMORY,
     )
     chunk: int = Field(
-        CHUNK,
+        default=CHUNK,
         ge=1,
         description="positions that have logits at the same time",
         json_schema_extra=_MEMORY,
     )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
-        "auto",
+        default="auto",
         description="of matrix products; auto: float32 on a CPU, else bfloat16",
         json_schema_extra=_MEMORY,
     )
     dtype: Literal["float32", "bfloat16", "float16"] | None = Field(
-        None,
+        default=None,
         description="of the written weights; without: as the model was stored",
         json_schema_extra=_MEMORY,
     )

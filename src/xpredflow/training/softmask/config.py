@@ -1,58 +1,62 @@
 """The settings of fine-tuning for soft masks: each is a flag of `train-softmask`."""
 
+from pydantic.config import JsonDict
+
 from xpredflow.settings import Field, settings
 
-_SOFT = {"group": "Soft masks"}
-_OPTIMISER = {"group": "Optimiser"}
-_RUN = {"group": "Run"}
+_SOFT: JsonDict = {"group": "Soft masks"}
+_OPTIMISER: JsonDict = {"group": "Optimiser"}
+_RUN: JsonDict = {"group": "Run"}
 
 
 @settings
 class SoftMaskConfig:
     """Everything that decides the result, beside the model and the answers."""
 
-    updates: int = Field(400, ge=1, description="updates in all", json_schema_extra=_RUN)
-    batch: int = Field(32, ge=1, description="answers per update", json_schema_extra=_RUN)
-    seed: int = Field(0, ge=0, description="seed of masks and batches", json_schema_extra=_RUN)
+    updates: int = Field(default=400, ge=1, description="updates in all", json_schema_extra=_RUN)
+    batch: int = Field(default=32, ge=1, description="answers per update", json_schema_extra=_RUN)
+    seed: int = Field(
+        default=0, ge=0, description="seed of masks and batches", json_schema_extra=_RUN
+    )
     holdout: int = Field(
-        64,
+        default=64,
         ge=1,
         description="answers that are measured on and not trained on",
         json_schema_extra=_RUN,
     )
     save_every: int = Field(
-        50, ge=1, description="updates between two saved states", json_schema_extra=_RUN
+        default=50, ge=1, description="updates between two saved states", json_schema_extra=_RUN
     )
     k: int = Field(
-        3,
+        default=3,
         ge=1,
         description="predicted tokens in the blend: 1 for code, 3 for language in the paper",
         json_schema_extra=_SOFT,
     )
     soft_share: float = Field(
-        0.5,
+        default=0.5,
         ge=0,
         le=1,
         description="updates that read soft masks; the others read plain ones",
         json_schema_extra=_SOFT,
     )
     lr: float = Field(
-        1e-5, gt=0, description="learning rate of the weights", json_schema_extra=_OPTIMISER
+        default=1e-5, gt=0, description="learning rate of the weights", json_schema_extra=_OPTIMISER
     )
     omega_lr: float = Field(
-        1e-2, gt=0, description="learning rate of the three ω", json_schema_extra=_OPTIMISER
+        default=1e-2, gt=0, description="learning rate of the three ω", json_schema_extra=_OPTIMISER
     )
     warmup: int = Field(
-        10,
+        default=10,
         ge=1,
         description="updates until the full rates, which then fall to zero",
         json_schema_extra=_OPTIMISER,
     )
     weight_decay: float = Field(
-        0.0, ge=0, description="weight decay of AdamW", json_schema_extra=_OPTIMISER
+        default=0.0, ge=0, description="weight decay of AdamW", json_schema_extra=_OPTIMISER
     )
     clip: float = Field(
-        1.0,
+        default=1.0,
         gt=0,
         description="longer gradients are shortened to this",
         json_schema_extra=_OPTIMISER,
