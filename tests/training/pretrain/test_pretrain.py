@@ -251,7 +251,8 @@ def test_the_average_follows_the_weights_with_its_decay(tmp_path: Path) -> None:
     training = begin(replace(SMALL, ema=0.9), tmp_path)
     for step, decay in ((0, 1 / 10), (50, 51 / 60), (1000, 0.9)):
         training.step = step
-        before = {name: value.clone() for name, value in training.average.items()}
+        # far from the weights, so that a wrong share of them shows
+        before = {name: value.add_(1.0).clone() for name, value in training.average.items()}
         batch = chunk(training.mixture, 0, 4, 0.0)[0]
         training._train_on(batch)
         for name, value in training.model.named_parameters():
