@@ -33,49 +33,13 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/load.py
 
-# The embedded models from nothing: hours; killed, the same command goes on (docs/embedded.md).
-EVERYTHING := minicode,minimath,minimath,sums,minicode,minimath,minimath
-MORE_MINIMATH := minimath,minicode,minimath,sums,minimath
-FRESH := 1024:sums;1280:minicode,minimath,minicode,minimath,sums
-FURTHER := -o tail_share=0.125 -o whole_from=0
-pretrain = test -e runs/$(1)/model || $(BIN)/xpredflow pretrain runs/$(1) $(2) \
-	$$(test -e runs/$(1)/state.pt && echo --resume)
+# How the embedded models were made: hours; killed, the same command goes on (docs/embedded.md).
+train-tiny train-tiny-moe: train-%: $(READY)
+	$(BIN)/python recipes/embedded.py $*
 
-train-tiny: $(READY)
-	$(call pretrain,tiny-1,-n 8192 -o decay_share=0.55 -o tail_share=0.125 -o whole_from=2560 \
-		-o later='$(FRESH);4608:$(EVERYTHING)')
-	$(call pretrain,tiny-2,-n 2304 -o start=runs/tiny-1/model -o seed=1 -o lr=2e-3 -o warmup=100 \
-		-o decay_share=0.8 $(FURTHER) -o later=0:$(EVERYTHING))
-	$(call pretrain,tiny,-n 1024 -o start=runs/tiny-2/model -o seed=2 -o lr=1e-3 -o warmup=100 \
-		-o decay_share=0.8 $(FURTHER) -o later=0:$(EVERYTHING))
-
-train-tiny-moe: $(READY)
-	$(call pretrain,tiny-moe-1,--shape tiny-moe -n 3584 -o tail_share=0.125 -o whole_from=2816 \
-		-o later='$(FRESH);2560:$(EVERYTHING)')
-	$(call pretrain,tiny-moe,--shape tiny-moe -n 768 -o start=runs/tiny-moe-1/model -o seed=1 \
-		-o lr=2e-3 -o warmup=50 -o decay_share=0.85 $(FURTHER) \
-		-o later=0:$(MORE_MINIMATH))
-
-# Their alignment from the shipped weights (or START=runs/tiny/model): full-budget answers and the
-# paper's alignment, then twice the flow's own answers and an alignment on states that lead there.
-ONCE := -n 300 -o lr=3e-4 -o clean_entropy=0.5 -o keep_reference=1.5
-BY_FLOW := -d flow -o policy=power:8 -o steps=1/4 --retry --keep solved
-WALKED := -n 400 -o lr=2e-4 -o clean_entropy=0.1 -o walk=0.4 -o reference_every=4
-WALKED_ON := -n 600 -o lr=3e-4 -o clean_entropy=0.2 -o walk=0.5 -o reference_every=4
-answers = $(BIN)/xpredflow self-generate -m $(2) --data minicode,minimath --dtype float32 \
-	--out runs/$(1).jsonl $(3)
-align = test -e runs/$(1)/model || $(BIN)/xpredflow align runs/$(1) -m $(2) \
-	--answers runs/$(3).jsonl -o dtype=float16 $(4) $$(test -e runs/$(1)/state.pt && echo --resume)
-
+# Their alignment from the shipped weights, or from others: START=runs/tiny/model
 align-tiny align-tiny-moe: align-%: $(READY)
-	$(call answers,$*-own,$(or $(START),$*),-n $(if $(findstring moe,$*),1200,3000))
-	$(call align,$*-once,$(or $(START),$*),$*-own,$(ONCE))
-	$(call answers,$*-flow,runs/$*-once/model,-n $(if $(findstring moe,$*),6000,10000) $(BY_FLOW) \
-		-o commit_above=0.95)
-	$(call align,$*-walked,runs/$*-once/model,$*-flow,$(WALKED))
-	$(call answers,$*-flow-2,runs/$*-walked/model,-n 6000 $(BY_FLOW) -o commit_above=0.9 \
-		-o trust=held)
-	$(call align,$*-walked-2,runs/$*-walked/model,$*-flow-2,$(WALKED_ON))
+	$(BIN)/python recipes/align_embedded.py $* $(START)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist build

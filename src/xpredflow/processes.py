@@ -1,7 +1,7 @@
-"""The processes that torchrun starts: which of them this is, and how many there are."""
+"""The processes that torchrun starts: which of them this is, and what they tell each other."""
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Share(NamedTuple):
@@ -34,3 +34,25 @@ def _has_cuda() -> bool:
     import torch
 
     return torch.cuda.is_available()
+
+
+def gathered(share: Share, mine: list) -> list:
+    """Everybody's items, in every process, in the order of the processes."""
+    if share.world == 1:
+        return mine
+    import torch.distributed as dist
+
+    parts: list[list] = [[] for _ in range(share.world)]
+    dist.all_gather_object(parts, mine)
+    return [item for part in parts for item in part]
+
+
+def from_first(share: Share, value: Any) -> Any:
+    """The first process's value, in every process."""
+    if share.world == 1:
+        return value
+    import torch.distributed as dist
+
+    box = [value]
+    dist.broadcast_object_list(box, src=0)
+    return box[0]

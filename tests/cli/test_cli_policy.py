@@ -1,13 +1,14 @@
 """`xpredflow train-policy` and `xpredflow policy show` as a user calls them, on a small model."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from xpredflow.policies.beta import BetaNetwork, save_policy
+from xpredflow.training.common import plots
 from xpredflow.training.common.answers import Answer
-from xpredflow.training.policy import plots as policy_plots
 
 QUICK = [
     *("-t", "minimath", "-n", "2", "-o", "budget=4", "-o", "prompts=2", "-o", "group=2"),
@@ -30,8 +31,8 @@ def test_it_trains_resumes_decodes_and_is_shown(run, tmp_path: Path) -> None:
     done = run("train-policy", str(out), *QUICK)
     assert done.exit_code == 0, done.stderr
     assert "note: the prompts are the first 1024 training problems" in done.stderr
-    assert "update 0/2: begins with power:8, imitated to" in done.stderr
-    assert "update 2/2: reward" in done.stderr
+    assert "update 0/2, begins with power:8, imitated to" in done.stderr
+    assert "update 2/2, reward" in done.stderr
     assert "best on validation:" in done.stdout
     names = {f.name for f in out.iterdir()}
     assert names >= {"log.jsonl", "policy.png", "policy.json", "best.safetensors", "state.pt"}
@@ -63,15 +64,15 @@ def test_prompts_are_the_solved_ones(run, tmp_path: Path) -> None:
     done = run("train-policy", str(tmp_path / "run"), *QUICK, "--answers", str(file))
     assert done.exit_code == 0, done.stderr
     assert "note: the prompts" not in done.stderr
-    config = json.loads((tmp_path / "run/config.json").read_text())
-    assert config["prompt_pool"].startswith("2 problems")
+    config = tomllib.loads((tmp_path / "run/run.toml").read_text())
+    assert config["checks"]["prompt_pool"].startswith("2 problems")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["-o", "groop=4"], "unknown setting 'groop' of train-policy: did you mean 'group'"),
-        (["-o", "group"], "-o 'group': expected NAME=VALUE, such as -o group=16"),
+        (["-o", "group"], "-o 'group': expected NAME=VALUE, such as -o tau=0.95"),
         (["-o", "group=1"], "group is 1"),
         (["-o", "normalise=never"], "normalise is 'never': expected 'none', 'total' or 'position'"),
         (["-o", "init=pover:8"], "init is 'pover:8': give a heuristic"),
@@ -98,7 +99,7 @@ def test_answers_to_something_else_are_refused(run, tmp_path: Path) -> None:
 
 def test_a_policy_is_shown_without_matplotlib(run, tmp_path: Path, monkeypatch) -> None:
     save_policy(BetaNetwork(), tmp_path / "p", {})
-    monkeypatch.setattr(policy_plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
     done = run("policy", "show", str(tmp_path / "p.safetensors"), "--out", str(tmp_path / "p.png"))
     assert done.exit_code == 0, done.stderr
     assert "How it was trained is not recorded." in done.stdout

@@ -10,7 +10,7 @@ from own_answers import own_answers
 
 from xpredflow import load
 from xpredflow.models import MaskedDiffusionModel
-from xpredflow.training.align.run import Start
+from xpredflow.training.common.start import Start
 
 
 @pytest.fixture(params=["llada", "llada2"])
@@ -31,6 +31,6 @@ def start_of(tmp_path: Path) -> Callable[..., Start]:
             assert isinstance(model, MaskedDiffusionModel)
             return model
 
-        return Start(load_source, own_answers(30), {"model": family})
+        return Start(load_source, own_answers(30), {"model": family}, {"answers_sha256": "0"})
 
     return start

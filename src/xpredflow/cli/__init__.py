@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from xpredflow import __version__
+from xpredflow.cli.flags import GroupedCommand
 from xpredflow.errors import InputError
 
 
@@ -45,7 +46,7 @@ COMMANDS: dict[str, dict[str, Lazy]] = {
         "models": Lazy("models:models", "Embedded models, and what can be loaded."),
         "tasks": Lazy("tasks:tasks", "Tasks, and what their problems look like."),
         "decoders": Lazy("models:decoders", "Decoders and policies, with their options."),
-        "policy": Lazy("train_policy:policy", "Look at a learned step-size policy."),
+        "policy": Lazy("policy:policy", "Look at a learned step-size policy."),
     },
 }
 
@@ -66,7 +67,7 @@ class Commands(TyperGroup):
             return get_group(target)
         made = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_HELP)
         settings = getattr(sys.modules[target.__module__], "SETTINGS", None)
-        made.command(cmd_name, context_settings=settings)(target)
+        made.command(cmd_name, cls=GroupedCommand, context_settings=settings)(target)
         command = get_command(made)
         command.name = cmd_name
         return command

@@ -9,7 +9,7 @@ from xpredflow.experiments.bench import Bench
 from xpredflow.experiments.claims import Claim
 from xpredflow.experiments.inputs import Inputs
 from xpredflow.experiments.report import Report, Table
-from xpredflow.training.align.drift import LIMIT
+from xpredflow.training.align.progress import LIMIT
 from xpredflow.training.common.plots import plot_alignment
 from xpredflow.training.common.runs import read_log
 

@@ -17,6 +17,7 @@ from xpredflow.engine.randomness import numpy_generator
 from xpredflow.engine.signals import features
 from xpredflow.errors import InputError
 from xpredflow.files import save_tensors, write_atomically
+from xpredflow.policies.beta_config import BetaConfig
 from xpredflow.types import Action, Signals, StepInfo
 
 LOG2_A_MIN = -8.0  # a ∈ [1/256, 1]
@@ -27,15 +28,6 @@ OLD_NAMES = {
     "commit_bound": "commit_entropy",
     "steps": "budget",
 }
-
-
-@dataclass(frozen=True)
-class BetaConfig:
-    """Shape of the policy network and the range of its concentration κ."""
-
-    hidden: int = 64
-    kappa_min: float = 2.0
-    kappa_max: float = 100.0
 
 
 class BetaNetwork(nn.Module):

@@ -1,54 +1,90 @@
-"""`xpredflow pretrain`: train a small model on the generated tasks."""
+"""`xpredflow pretrain`: train a small model from nothing, or a checkpoint further."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import given, merged
+from xpredflow.cli.flags import ConfigFile, Given, OptionPairs, settings_flags
+from xpredflow.training.pretrain.config import PretrainConfig
+
+TASKS, SHAPE = "minicode,minimath", "tiny"
 
 
+@settings_flags(PretrainConfig)
 def pretrain(
     out: shared.RunDirectory,
-    resume: shared.Resume = False,
-    shape: Annotated[
-        str | None, typer.Option(help="tiny (LLaDA layout) or tiny-moe (LLaDA2 layout).")
-    ] = None,
-    updates: Annotated[
+    tasks: Annotated[
         str | None,
         typer.Option(
-            "--updates",
-            "-n",
-            metavar="N",
-            help="Updates in all; may be raised on --resume until the rate begins to fall.",
+            "--tasks",
+            "-t",
+            metavar="NAME,NAME",
+            help=f"Tasks with right answers, in turn; one may be named twice.  [default: {TASKS}]",
         ),
     ] = None,
-    option: Annotated[
-        list[str] | None,
+    shape: Annotated[
+        str | None,
         typer.Option(
-            "--option",
-            "-o",
-            metavar="NAME=VALUE",
-            help="Any other setting, such as batch=32, tasks=minimath, later='512:sums'.",
+            help="Layout of a fresh model: tiny (LLaDA), tiny-moe (LLaDA2) or a config.json."
+            f"  [default: {SHAPE}]"
         ),
     ] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A checkpoint to train further instead.")
+    ] = None,
+    config: ConfigFile = None,
+    resume: shared.Resume = False,
+    option: OptionPairs = None,
     threads: shared.Threads = None,
+    **flags: Any,
 ) -> None:
-    """Pretrain a masked diffusion model on minicode and minimath.
+    """Pretrain a small masked diffusion model on tasks that have right answers.
 
     The run can be stopped at any time and resumed with the same result. At its end OUT/model is
-    a checkpoint in the published layout, OUT/log.jsonl the losses and OUT/loss.png their plot.
+    a checkpoint in the published layout, OUT/log.jsonl the losses, OUT/loss.png their plot and
+    OUT/run.toml all settings, for --config. How the embedded models were made, with exercises and
+    stages, is in recipes/.
 
     \b
     Examples:
       xpredflow pretrain runs/tiny --updates 8192
       xpredflow pretrain runs/tiny --updates 8192 --resume
-      xpredflow pretrain runs/small -n 500 -o batch=16 -o tasks=minimath
-      xpredflow pretrain runs/sums -n 2048 -o later='512:sums;768:minicode,minimath'
-      xpredflow pretrain runs/longer -n 2048 -o start=runs/tiny/model -o seed=1
+      xpredflow pretrain runs/small -n 500 --batch 16 --tasks minimath
+      xpredflow pretrain runs/mine -n 2048 --shape my/config.json --vocabulary 1024
+      xpredflow pretrain runs/longer -n 2048 --start runs/tiny/model --seed 1
       xpredflow generate "Ann has 13 pens, buys 4. How many pens now?" -m runs/tiny/model
     """
-    values = merged(given({"shape": shape, "updates": updates}), option)
-    from xpredflow.cli.training import run_pretraining
+    said = Given("pretrain", PretrainConfig, flags, option, config, example="batch=32")
+    settings = said.config()
+    names = said.input("tasks", tasks, TASKS)
+    names = names.split(",") if isinstance(names, str) else names
+    # what is said on the command line, fresh or not, replaces what the file says of it
+    begin = {"start": start, "shape": shape} if start or shape else said.inputs
+    from xpredflow.cli.run_progress import set_threads, show_picture, watched
+    from xpredflow.training.pretrain.run import pretrain as run
+    from xpredflow.training.pretrain.trainer import Progress
 
-    run_pretraining(out, values, resume, threads)
+    set_threads(threads)
+    start = begin.get("start")
+    with watched(settings.updates) as view:
+
+        def show(now: Progress) -> None:
+            line = f"loss {now.loss:.3f}, right {now.accuracy:.1%}"
+            solved = now.solved or {}
+            line += "".join(f", {task} {share:.0%}" for task, share in solved.items())
+            view.show(now.step, line if view.bar else f"{line}, {now.hours_left:.1f} h left")
+
+        done = run(
+            settings,
+            out,
+            tasks=[name.strip() for name in names],
+            model_config=begin.get("shape") or (None if start else SHAPE),
+            start=start,
+            resume=resume,
+            watch=show,
+        )
+    if done.unprobed:
+        typer.echo(f"note: programs were not probed: {done.unprobed}", err=True)
+    typer.echo(f"checkpoint: {done.checkpoint}")
+    show_picture(done.picture)

@@ -1,51 +1,67 @@
 """`xpredflow train-softmask`: fine-tune a model to read soft masks."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import given, merged
+from xpredflow.cli.flags import ConfigFile, Given, OptionPairs, settings_flags
+from xpredflow.errors import InputError
+from xpredflow.training.softmask.config import SoftMaskConfig
 
 
+@settings_flags(SoftMaskConfig)
 def train_softmask(
     out: shared.RunDirectory,
     answers: Annotated[
-        Path, typer.Option(help="Answers to learn from, as self-generate writes them.")
-    ],
-    model: shared.Model = None,
-    resume: shared.Resume = False,
-    updates: shared.Updates = None,
-    option: Annotated[
-        list[str] | None,
+        list[Path] | None,
         typer.Option(
-            "--option",
-            "-o",
-            metavar="NAME=VALUE",
-            help="Any other setting, such as lr=1e-4, omega_lr=0.02, k=1, batch=16, seed=1.",
+            metavar="FILE", help="Answers to learn from, from self-generate; may be repeated."
         ),
     ] = None,
+    model: shared.Model = None,
+    config: ConfigFile = None,
+    resume: shared.Resume = False,
+    option: OptionPairs = None,
     device: shared.Device = None,
     threads: shared.Threads = None,
+    **flags: Any,
 ) -> None:
     """Fine-tune a model for soft masking (SM, arXiv 2510.17206): weights and the three ω.
 
     The run can be stopped at any time and resumed with the same result. At its end OUT/model is
     a checkpoint in the published layout, OUT/model/softmask.json holds what the `soft` decoder
-    needs, OUT/log.jsonl the loss and the ω of every step. All parameters are trained, in one
-    process.
+    needs, OUT/log.jsonl the loss and the ω of every update, OUT/run.toml all settings, for
+    --config. All parameters are trained, in one process.
 
     \b
     Examples:
       xpredflow self-generate --data minicode,minimath --out own.jsonl
-      xpredflow train-softmask runs/soft --answers own.jsonl -n 400 -o lr=1e-4
-      xpredflow train-softmask runs/soft --answers own.jsonl -n 400 -o lr=1e-4 --resume
+      xpredflow train-softmask runs/soft --answers own.jsonl -n 400 --lr 1e-4
+      xpredflow train-softmask runs/soft --answers own.jsonl -n 400 --lr 1e-4 --resume
       xpredflow reproduce softmask --softmask runs/soft/model --policy runs/policy/best
     """
-    source = given({"source": model, "device": device})
-    values = merged(given({"updates": updates}), option, example="lr=1e-4")
-    from xpredflow.cli.alignment import Request
-    from xpredflow.cli.soft_mask_run import run
+    said = Given("train-softmask", SoftMaskConfig, flags, option, config, example="lr=1e-4")
+    settings = said.config()
+    files = said.input("answers", answers)
+    if not files:
+        raise InputError("no answers: give --answers FILE, which xpredflow self-generate writes")
+    from xpredflow.cli.run_progress import set_threads, show_picture, watched
+    from xpredflow.models import embedded
+    from xpredflow.training.softmask.run import train_softmask as run
+    from xpredflow.training.softmask.trainer import Progress
 
-    run(Request(out, source, [answers], values, resume, threads))
+    set_threads(threads)
+    source = said.input("model", model, embedded.PRETRAINED)
+    with watched(settings.updates) as view:
+
+        def show(now: Progress) -> None:
+            kind = "soft" if now.soft else "plain"
+            view.show(now.step, f"loss {now.loss:.3f} ({kind} masks), ω_s {now.omega_s:.3f}")
+
+        done = run(source, files, settings, out=out, resume=resume, watch=show, device=device)
+    for name, before in done.before.items():
+        typer.echo(f"loss with {name} masks: {before:.4f} before, {done.after[name]:.4f} after")
+    typer.echo(f"checkpoint: {done.checkpoint}")
+    show_picture(done.picture)

@@ -1,81 +1,146 @@
-"""The settings of an alignment run, each with what it may be."""
+"""The settings of an alignment run: each is a flag of `align` and a line of its run.toml."""
 
-from dataclasses import dataclass
 from typing import Literal
 
-import torch
+from pydantic.config import JsonDict
 
 from xpredflow.errors import InputError
-from xpredflow.models.loader import as_dtype
 from xpredflow.processes import Share
-from xpredflow.training.align.readout import CHUNK
+from xpredflow.settings import Field, settings
+
+CHUNK = 256  # at LLaDA's 126,464 tokens: 0.26 GB
+_BATCHES: JsonDict = {"group": "Batches"}
+_OPTIMISER: JsonDict = {"group": "Optimiser"}
+_ADAPTERS: JsonDict = {"group": "Adapters"}
+_OBJECTIVE: JsonDict = {"group": "Objective (beyond the paper's)"}
+_MEMORY: JsonDict = {"group": "Memory and precision"}
+_RUN: JsonDict = {"group": "Run"}
 
 
-@dataclass(frozen=True)
+@settings
 class AlignConfig:
     """Everything that decides the result of an alignment run, beside the model and the answers."""
 
-    updates: int = 100
-    batch: int = 32  # answers per update, over all processes
-    accumulate: int = 1  # parts in which each process goes through its share of a batch
-    lr: float = 2e-5
-    warmup: int = 10
-    weight_decay: float = 0.0
-    clip: float = 1.0
-    lora_rank: int = 0  # 0: all parameters but W_e are trained
-    lora_targets: str = ""  # such as q_proj,v_proj; without: every linear matrix of the layers
-    clean_entropy: float = 0.0  # weight of the cross-entropy at unmasked positions; not the paper's
-    keep_reference: float = 0.0  # weight of KL(reference ‖ model) at masks; not the paper's
-    on_policy: float = 0.0  # share of rows that show states the flow visits; not the paper's
-    holdout: int = 64  # answers that the consistency is measured on and that are not trained on
-    reference_every: int = 1  # steps between two looks at the reference's CE; 0: never
-    checkpointing: bool = False  # recompute activations in the backward pass
-    chunk: int = CHUNK  # positions that have logits at the same time
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of matrix products
-    dtype: str | None = None  # of the written weights; default: as the model was stored
-    save_every: int = 20
-    seed: int = 0
+    updates: int = Field(default=100, ge=1, description="updates in all", json_schema_extra=_RUN)
+    seed: int = Field(
+        default=0, ge=0, description="seed of masks and batches", json_schema_extra=_RUN
+    )
+    save_every: int = Field(
+        default=20, ge=1, description="updates between two saved states", json_schema_extra=_RUN
+    )
+    holdout: int = Field(
+        default=64,
+        ge=1,
+        description="answers that consistency is measured on and that are not trained on",
+        json_schema_extra=_RUN,
+    )
+    reference_every: int = Field(
+        default=1,
+        ge=0,
+        description="updates between two looks at the reference's cross-entropy; 0: never",
+        json_schema_extra=_RUN,
+    )
+    batch: int = Field(
+        default=32,
+        ge=1,
+        description="answers per update, over all processes",
+        json_schema_extra=_BATCHES,
+    )
+    accumulate: int = Field(
+        default=1,
+        ge=1,
+        description="parts in which each process goes through its share of a batch",
+        json_schema_extra=_BATCHES,
+    )
+    lr: float = Field(
+        default=2e-5,
+        gt=0,
+        description="learning rate of AdamW; small models want more",
+        json_schema_extra=_OPTIMISER,
+    )
+    warmup: int = Field(
+        default=10,
+        ge=1,
+        description="updates until the full rate, which then falls to zero",
+        json_schema_extra=_OPTIMISER,
+    )
+    weight_decay: float = Field(
+        default=0.0, ge=0, description="weight decay of AdamW", json_schema_extra=_OPTIMISER
+    )
+    clip: float = Field(
+        default=1.0,
+        gt=0,
+        description="longer gradients are shortened to this",
+        json_schema_extra=_OPTIMISER,
+    )
+    lora_rank: int = Field(
+        default=0,
+        ge=0,
+        description="0: all parameters but W_e are trained",
+        json_schema_extra=_ADAPTERS,
+    )
+    lora_targets: str = Field(
+        default="",
+        description="such as q_proj,v_proj; without: every linear matrix of the layers",
+        json_schema_extra=_ADAPTERS,
+    )
+    clean_entropy: float = Field(
+        default=0.0,
+        ge=0,
+        description="weight of the cross-entropy at unmasked positions",
+        json_schema_extra=_OBJECTIVE,
+    )
+    keep_reference: float = Field(
+        default=0.0,
+        ge=0,
+        description="weight of KL(reference ‖ model) at masks",
+        json_schema_extra=_OBJECTIVE,
+    )
+    on_policy: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="share of rows that show states which the flow visits",
+        json_schema_extra=_OBJECTIVE,
+    )
+    checkpointing: bool = Field(
+        default=False,
+        description="recompute activations in the backward pass",
+        json_schema_extra=_MEMORY,
+    )
+    chunk: int = Field(
+        default=CHUNK,
+        ge=1,
+        description="positions that have logits at the same time",
+        json_schema_extra=_MEMORY,
+    )
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        default="auto",
+        description="of matrix products; auto: float32 on a CPU, else bfloat16",
+        json_schema_extra=_MEMORY,
+    )
+    dtype: Literal["float32", "bfloat16", "float16"] | None = Field(
+        default=None,
+        description="of the written weights; without: as the model was stored",
+        json_schema_extra=_MEMORY,
+    )
 
     def __post_init__(self) -> None:
-        least = {"lora_rank": 0, "reference_every": 0}
-        whole = ("updates", "batch", "accumulate", "warmup", "chunk", "holdout", "save_every")
-        for name in (*whole, *least):
-            if getattr(self, name) < least.get(name, 1):
-                raise InputError(
-                    f"{name} is {getattr(self, name)}: give a whole number ≥ {least.get(name, 1)}"
-                )
-        for name in ("lr", "clip"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is {getattr(self, name)}: give a number above 0")
-        for name in ("clean_entropy", "keep_reference"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} is {getattr(self, name)}: give a number ≥ 0")
-        if not 0 <= self.on_policy < 1:
-            raise InputError(
-                f"on_policy is {self.on_policy}: give a share of the rows, from 0 to below 1"
-            )
         if self.keep_reference and self.reference_every != 1:
             raise InputError(
                 f"reference_every is {self.reference_every}, but keep_reference needs the reference"
-                " at every step: leave it at 1"
+                " at every update: leave it at 1"
             )
         if self.lora_targets and not self.lora_rank:
             raise InputError(
                 f"lora_targets is {self.lora_targets!r} but lora_rank is 0, which trains all"
                 " parameters: set lora_rank too, e.g. lora_rank=8"
             )
-        as_dtype(self.dtype)
 
     def rate(self, step: int) -> float:
         """Warm up, then fall linearly to zero."""
         left = (self.updates - step) / max(self.updates - self.warmup, 1)
         return self.lr * min(1.0, (step + 1) / self.warmup, left)
-
-    def compute_dtype(self, device: torch.device) -> torch.dtype:
-        """What matrices are multiplied in: bf16 is fast on accelerators and slow on CPUs."""
-        if self.precision == "auto":
-            return torch.float32 if device.type == "cpu" else torch.bfloat16
-        return torch.float32 if self.precision == "float32" else torch.bfloat16
 
     def rows_at_once(self, share: Share) -> int:
         """Answers in one forward pass of one process."""

@@ -11,8 +11,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from xpredflow.models import MaskedDiffusionModel
+from xpredflow.training.align.config import CHUNK
 from xpredflow.training.align.objective import XPrediction
-from xpredflow.training.align.readout import CHUNK
 from xpredflow.training.common.answer_batches import length, text_batch
 from xpredflow.training.common.answers import Answer
 from xpredflow.training.common.masking import all_clean

@@ -5,9 +5,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from xpredflow.models import MaskedDiffusionModel
+from xpredflow.training.align.config import CHUNK
 from xpredflow.training.align.on_policy import OnPolicyStates
 from xpredflow.training.align.readout import (
-    CHUNK,
     NO_EXTRAS,
     ExtraTerms,
     Readout,

@@ -22,7 +22,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-CHUNK = 256  # at LLaDA's 126,464 tokens: 0.26 GB
+from xpredflow.training.align.config import CHUNK
+
 REST = 1e-6  # 1 − Σ of probabilities in fp32 is not to be trusted below
 TINY = 1e-30  # probabilities of which a logarithm can be taken
 

@@ -6,8 +6,10 @@ import torch
 
 from xpredflow.errors import InputError
 from xpredflow.training.common.answers import Answer
-from xpredflow.training.pretrain.batches import BATCHES_PER_CHUNK, TextBatch
+from xpredflow.training.common.masking import TextBatch
 from xpredflow.types import Model, SpecialTokens
+
+BATCHES_PER_CHUNK = 16  # this many are drawn at once and sorted by length
 
 
 def check_answers(answers: list[Answer], model: Model) -> None:

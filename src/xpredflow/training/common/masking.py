@@ -1,15 +1,24 @@
-"""What the model sees in training: a text with some of its response masked (Eq. 1)."""
+"""What the model sees in training, a text with some of its response masked, and Eq. 1 on it."""
 
 from dataclasses import dataclass, fields
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.training.pretrain.batches import TextBatch
+from xpredflow.models import MaskedDiffusionModel
 
 FLOOR = 0.1  # the weight 1/σ is mostly noise for σ near 0, so it is bounded by 1/FLOOR
 REACH = 16  # positions after a cut that can be told from what stands before it
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Token ids and which of them belong to the response, EOS included."""
+
+    ids: Int[Tensor, "B L"]
+    response: Bool[Tensor, "B L"]
 
 
 @dataclass(frozen=True)
@@ -171,3 +180,22 @@ def _one_block(
     positions = torch.where(own <= block.unsqueeze(-1), places, -1)
     candidates = (own == block.unsqueeze(-1)) & response
     return padded, positions, candidates
+
+
+def masked_inputs(model: MaskedDiffusionModel, noisy: MaskedBatch) -> Float[Tensor, "B L E"]:
+    """What the model reads: the text's embeddings, the mask's where it is masked."""
+    return F.embedding(noisy.shown(model.special.mask), model.embedding)
+
+
+def masked_cross_entropy(
+    model: MaskedDiffusionModel, noisy: MaskedBatch, inputs: Float[Tensor, "B L E"] | None = None
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Eq. 1 per candidate position, and the share of masked tokens that were guessed right."""
+    inputs = masked_inputs(model, noisy) if inputs is None else inputs
+    logits = model.logits(inputs, noisy.positions, noisy.columns)
+    asked, target = noisy.asked[:, noisy.first :], noisy.ids[:, noisy.first :]
+    logits, target = logits[asked].float(), target[asked]
+    loss = F.cross_entropy(logits, target, reduction="none")
+    weight = noisy.weight.unsqueeze(-1).expand_as(asked)[asked]
+    right = (logits.detach().argmax(-1) == target).float().mean()
+    return (loss * weight).sum() / noisy.candidates.sum(), right

@@ -7,11 +7,18 @@ from typing import Any
 from xpredflow.files import save_figure
 from xpredflow.training.common.runs import read_log
 
+NO_PICTURE = "note: no picture without matplotlib: pip install 'xpredflow[plot]'"
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is there; every picture of a training asks here."""
+    return find_spec("matplotlib") is not None
+
 
 def plot_losses(log: Path, picture: Path) -> bool:
     """Loss and accuracy over steps; False where matplotlib is missing or there is nothing yet."""
     lines = [line for line in read_log(log) if "loss" in line]
-    if find_spec("matplotlib") is None or not lines:
+    if not can_draw() or not lines:
         return False
     from matplotlib.figure import Figure  # not pyplot: no display and no global state
 
@@ -36,7 +43,7 @@ def plot_losses(log: Path, picture: Path) -> bool:
 def plot_alignment(log: Path, picture: Path) -> bool:
     """MSE at masked and unmasked positions beside CE and the reference's, as in the paper."""
     lines = [line for line in read_log(log) if "mse_masked" in line]
-    if find_spec("matplotlib") is None or not lines:
+    if not can_draw() or not lines:
         return False
     from matplotlib.figure import Figure
 

@@ -1,19 +1,35 @@
-"""A training run's directory: its config, the state to go on from, and a JSONL log."""
+"""A training run's directory: run.toml, the state to go on from, and a JSONL log."""
 
-import json
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from xpredflow.errors import InputError
-from xpredflow.files import write_atomically
 from xpredflow.jsonl import JsonLines, read_lines, write_lines
+from xpredflow.training.common.run_file import NAME, OLD_NAME, RunFile
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C during a training; its text says what was kept and how to go on."""
+
+    def __init__(self, directory: Path, update: int, kept: int | None) -> None:
+        where = f"stopped after update {update}"
+        if kept is None:
+            super().__init__(f"{where}; nothing was saved yet: give the same command again")
+        else:
+            super().__init__(
+                f"{where}; {str(directory)!r} keeps the state after update {kept}: give the same"
+                " command with --resume to go on from there"
+            )
+        self.update, self.kept = update, kept
 
 
 class Run:
-    """`config.json`, `state.pt` and `log.jsonl` below one directory.
+    """`run.toml`, `state.pt` and `log.jsonl` below one directory.
 
     A run that is started again goes on where its last state was saved; log lines that were
     written after that state are dropped, so that a killed run leaves the same log as another. Of
@@ -23,39 +39,49 @@ class Run:
     def __init__(
         self,
         directory: Path,
-        config: dict[str, Any],
+        about: RunFile,
         resume: bool,
         may_change: tuple[str, ...] = (),
         writes: bool = True,
     ) -> None:
-        self.directory, self.writes = directory, writes
+        self.directory, self.about, self.writes = directory, about, writes
         self.log_path = directory / "log.jsonl"
         self._log: JsonLines | None = None  # opened with the first line that is written
         self._state_path = directory / "state.pt"
+        self.kept: int | None = None  # the update whose state is on disk
         directory.mkdir(parents=True, exist_ok=True)
-        self._check_config(config, resume, may_change)
+        if self._state_path.is_file():
+            self._check(resume, may_change)
+        if writes:
+            about.write(directory)
 
-    def _check_config(
-        self, config: dict[str, Any], resume: bool, may_change: tuple[str, ...]
-    ) -> None:
-        path = self.directory / "config.json"
-        if path.is_file() and self._state_path.is_file():
-            before = json.loads(path.read_text())
-            names = {*before, *config} - {*may_change}
-            changed = sorted(k for k in names if before.get(k) != config.get(k))
-            if not resume:
-                raise InputError(
-                    f"{str(self.directory)!r} already holds a run: pass --resume to go on with it,"
-                    " or choose another directory"
-                )
-            if changed:
-                name = changed[0]
-                raise InputError(
-                    f"{name} is {config.get(name)!r} but the run in {str(self.directory)!r} was"
-                    f" started with {before.get(name)!r}: resume with the same value or start anew"
-                )
-        if self.writes:
-            write_atomically(path, json.dumps(config, indent=2, default=str) + "\n")
+    def _check(self, resume: bool, may_change: tuple[str, ...]) -> None:
+        where = repr(str(self.directory))
+        if not resume:
+            raise InputError(
+                f"{where} already holds a run: pass --resume to go on with it, or choose another"
+                " directory"
+            )
+        if not any((self.directory / name).is_file() for name in (NAME, OLD_NAME)):
+            raise InputError(
+                f"{where} holds a state but no {NAME}: nobody knows what it belongs to; choose"
+                " another directory"
+            )
+        changed = self.about.changed_since(self.directory, may_change)
+        if changed is not None:
+            name, then, now = changed
+            raise InputError(
+                f"{name} is {now!r} but the run in {where} was started with {then!r}: resume with"
+                " the same value or start anew"
+            )
+
+    @contextmanager
+    def stoppable(self, update: Callable[[], int]) -> Iterator[None]:
+        """Turns Ctrl-C into Stopped; `update` says how many updates are done."""
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            raise Stopped(self.directory, update(), self.kept) from interrupt
 
     def load_state(self) -> dict[str, Any] | None:
         """The last saved state, tensors and plain values only; None at the beginning."""
@@ -64,6 +90,7 @@ class Run:
                 self.log_path.unlink(missing_ok=True)
             return None
         state = torch.load(self._state_path, map_location="cpu", weights_only=True, mmap=True)
+        self.kept = state["step"]
         if not self.writes:
             return state
         kept = [line for line in read_log(self.log_path) if line["step"] <= state["step"]]
@@ -77,6 +104,7 @@ class Run:
         temporary = self._state_path.with_suffix(".tmp")
         torch.save(state, temporary)
         os.replace(temporary, self._state_path)
+        self.kept = state["step"]
 
     def log(self, **values: Any) -> None:
         """One line; `step` must be among the values."""

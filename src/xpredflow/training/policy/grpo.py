@@ -5,43 +5,16 @@ P prompts per update, G draws of each, N positions of a response, M recorded act
 """
 
 from dataclasses import dataclass, fields
-from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.errors import InputError
 from xpredflow.policies.beta import BetaNetwork, log_density
+from xpredflow.training.policy.config import GrpoConfig
 
 TOTAL_FLOOR = 0.1  # under 1/3, the deviation of one success in eight: λ counts in constant groups
 POSITION_FLOOR = 1e-6  # the paper's GRPO guards against zero alone
-
-
-@dataclass(frozen=True)
-class GrpoConfig:
-    """The reward, its advantage and the update."""
-
-    completion: float = 0.1  # λ, the reward of a position's final progress
-    speed: float = 0.0  # reward of the share of the budget that was not used
-    normalise: Literal["none", "total", "position"] = "none"  # what an advantage is divided by
-    lr: float = 3e-4  # of Adam
-    clip: float = 0.2  # ratios are cut to 1 ± this
-    epochs: int = 2  # passes over the rollouts of an update
-    minibatches: int = 4  # gradient steps per pass
-    kl: float = 0.0  # weight of the divergence from the policy that training began with
-    max_norm: float = 1.0  # longer gradients are shortened to this
-
-    def __post_init__(self) -> None:
-        for name in ("completion", "speed", "kl"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} is {getattr(self, name)}: give a number ≥ 0")
-        for name in ("lr", "max_norm", "clip"):
-            if getattr(self, name) <= 0:
-                raise InputError(f"{name} is {getattr(self, name)}: give a number above 0")
-        for name in ("epochs", "minibatches"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: give a whole number ≥ 1")
 
 
 @dataclass(frozen=True)

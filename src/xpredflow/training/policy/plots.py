@@ -1,35 +1,21 @@
 """Pictures of a policy and of its training, where matplotlib is installed (the `plot` extra)."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from xpredflow.files import save_figure
-from xpredflow.policies.beta import BetaNetwork, LearnedPolicy
+from xpredflow.policies.beta import BetaNetwork
+from xpredflow.training.common.plots import can_draw
 from xpredflow.training.common.runs import read_log
 from xpredflow.training.policy.log import BINS
-from xpredflow.training.policy.synthetic import info_at, synthetic_signals
-
-SHARES_USED = (0.0, 0.5, 1.0)  # ρ of the pictures
-
-
-def fractions(
-    network: BetaNetwork, confidence: Float[Tensor, " C"], progress: Float[Tensor, " T"], rho: float
-) -> Float[Tensor, "C T"]:
-    """E[a] over confidence and progress; the other probabilities are synthetic."""
-    rows = len(confidence)
-    signals = synthetic_signals(confidence.unsqueeze(-1).expand(-1, len(progress)))
-    info = info_at(torch.full((rows,), rho))
-    return LearnedPolicy(network)(signals, progress.expand(rows, -1), info).fraction
+from xpredflow.training.policy.synthetic import SHARES_USED, fractions
 
 
 def plot_policy(network: BetaNetwork, picture: Path) -> bool:
     """Heat maps of E[a] at the beginning, middle and end; False where matplotlib is missing."""
-    if find_spec("matplotlib") is None:
+    if not can_draw():
         return False
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure  # not pyplot: no display and no global state
@@ -53,7 +39,7 @@ def plot_policy(network: BetaNetwork, picture: Path) -> bool:
 def plot_training(log: Path, picture: Path) -> bool:
     """The run's log in six panels; False where matplotlib is missing or there is nothing yet."""
     lines = [line for line in read_log(log) if "reward" in line]
-    if find_spec("matplotlib") is None or not lines:
+    if not can_draw() or not lines:
         return False
     from matplotlib.figure import Figure
 

@@ -2,23 +2,25 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from xpredflow.decoders import make_decoder, option_owner
 from xpredflow.engine.budget import resolve_budget
 from xpredflow.engine.loop import stream
 from xpredflow.engine.steps import Decoded, Step
+from xpredflow.errors import unknown_name
 from xpredflow.evaluation.run import judged
-from xpredflow.flow import Flow, Rules
 from xpredflow.policies.beta import BetaNetwork, LearnedPolicy
-from xpredflow.processes import Share
+from xpredflow.processes import Share, gathered
+from xpredflow.settings import checked, described, option_names
 from xpredflow.tasks import Problem, Runner, Task, Verdict, prompt_of
-from xpredflow.training.common.collectives import gathered
 from xpredflow.training.policy.config import PolicyConfig
 from xpredflow.training.policy.grpo import Outcomes, Records
-from xpredflow.types import Model, Policy
+from xpredflow.types import Decoder, Model, Policy
 
 FIRST_TRY = 10**9  # row numbers of tries, far from those of rollouts
 
@@ -32,6 +34,7 @@ class Setup:
     config: PolicyConfig
     run: Runner | None = None
     share: Share = field(default_factory=Share)
+    rules: dict[str, Any] = field(default_factory=dict)  # of the flow, by name
 
     @property
     def length(self) -> int:
@@ -42,6 +45,33 @@ class Setup:
     def budget(self) -> int:
         """T, the passes that a rollout may take."""
         return resolve_budget(self.config.budget, self.length)
+
+    def decoder(self, policy: Policy) -> Decoder:
+        """The flow with a policy, under the rules of this run."""
+        return make_decoder("flow", {**self.rules, "policy": policy})
+
+
+_NO_RULES = ("policy", "policy_temperature")  # what else the flow's options name
+
+
+def rule_names() -> list[str]:
+    """The flow's rules, which a run may be given."""
+    owner = option_owner("flow")
+    assert owner is not None
+    return [name for name in option_names(owner) if name not in _NO_RULES]
+
+
+def effective_rules(given: dict[str, Any]) -> dict[str, Any]:
+    """All rules of the flow with their values, so that nothing else can decide one of them."""
+    owner = option_owner("flow")
+    assert owner is not None
+    for name in given:
+        if name not in rule_names():
+            raise unknown_name("rule", name, rule_names(), " of the flow")
+    make_decoder("flow", dict(given))
+    rules = {s.name: s.default for s in described(owner) if s.name not in _NO_RULES}
+    rules |= checked(owner, given)
+    return {name: value for name, value in rules.items() if value is not MISSING}
 
 
 def acting(setup: Setup, network: BetaNetwork, temperature: float | None = None) -> LearnedPolicy:
@@ -146,7 +176,7 @@ def _stream(setup: Setup, policy: Policy, rows: dict[int, Problem]) -> Iterator[
     return stream(
         setup.model,
         {number: prompt_of(problem) for number, problem in rows.items()},
-        decoder=Flow(policy, config.part(Rules)),
+        decoder=setup.decoder(policy),
         gen_length=setup.length,
         budget=config.budget,
         seed=config.seed,

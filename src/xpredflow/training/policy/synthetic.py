@@ -4,8 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from xpredflow.policies.beta import BetaNetwork, LearnedPolicy
 from xpredflow.types import Signals, StepInfo
 
+SHARES_USED = (0.0, 0.5, 1.0)  # ρ at which a policy is shown
 _BUDGET = 1001  # of the moments below: fine enough for any ρ
 
 
@@ -22,3 +24,13 @@ def info_at(rho: Float[Tensor, " B"]) -> StepInfo:
     """Moments at which that share of the budget is used up."""
     step = (rho * (_BUDGET - 1)).round().long()
     return StepInfo(step, torch.full_like(step, _BUDGET), tuple(range(len(step))))
+
+
+def fractions(
+    network: BetaNetwork, confidence: Float[Tensor, " C"], progress: Float[Tensor, " T"], rho: float
+) -> Float[Tensor, "C T"]:
+    """E[a] over confidence and progress; the other probabilities are synthetic."""
+    rows = len(confidence)
+    signals = synthetic_signals(confidence.unsqueeze(-1).expand(-1, len(progress)))
+    info = info_at(torch.full((rows,), rho))
+    return LearnedPolicy(network)(signals, progress.expand(rows, -1), info).fraction

@@ -7,17 +7,17 @@ that is EOS, which costs as much as text and is learned at once.
 
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Int
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from xpredflow.errors import InputError
+from xpredflow.tasks import make_task
 from xpredflow.tasks.base import Problem
+from xpredflow.training.common.answer_batches import BATCHES_PER_CHUNK
+from xpredflow.training.common.masking import TextBatch
 
-BATCHES_PER_CHUNK = 16  # this many are drawn at once and sorted by length
 TRIES = 8  # to find an answer that fits the response; hardly one in 10,000 does not
 STRIDE = 10**9  # to the problem that stands in for one whose answer does not fit
 
@@ -36,6 +36,23 @@ class Source(Protocol):
         ...
 
 
+def make_source(task: str | Source) -> Source:
+    """A task by name, or as it is; it must know right answers to problems of its own."""
+    made: Any = make_task(task) if isinstance(task, str) else task
+    if not isinstance(made, Source):
+        raise InputError(
+            f"task {getattr(made, 'name', task)!r} has no right answers to learn from: give one"
+            " with answer(problem, rng), such as minicode or minimath"
+        )
+    return made
+
+
+def train_problem(source: Source, index: int) -> Problem:
+    """A training problem of any index: one's own task may have few, which then come again."""
+    size = getattr(source, "size", None)
+    return source.problem("train", index if size is None else index % size("train"))
+
+
 @dataclass(frozen=True)
 class Mixture:
     """Where examples come from: tasks in turn, from their training split."""
@@ -51,7 +68,7 @@ class Mixture:
         task = self.tasks[number % len(self.tasks)]
         start, turn, _ = self.special
         for attempt in range(TRIES):
-            problem = task.problem("train", number + attempt * STRIDE)
+            problem = train_problem(task, number + attempt * STRIDE)
             ids, learned = self._encode(task.answer(problem, Random(f"{self.seed}/{number}")))
             if len(ids) < self.response_length:
                 prompt = [start, *self.tokenizer.encode(problem.prompt).ids, turn]
@@ -80,14 +97,6 @@ class Example:
 
     def __len__(self) -> int:
         return len(self.prompt) + len(self.answer)
-
-
-@dataclass(frozen=True)
-class TextBatch:
-    """Token ids and which of them belong to the response, EOS included."""
-
-    ids: Int[Tensor, "B L"]
-    response: Bool[Tensor, "B L"]
 
 
 def chunk(mixture: Mixture, number: int, batch: int, full_share: float) -> list[TextBatch]:

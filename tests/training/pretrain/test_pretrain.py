@@ -1,0 +1,374 @@
+"""Pretraining: the objective, batches that depend on their number alone, and exact resumption."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+from sums import Sums
+from typer.testing import CliRunner
+
+from xpredflow import InputError, generate, load
+from xpredflow.cli import app
+from xpredflow.models import build
+from xpredflow.models.experts import Router, Routing
+from xpredflow.tasks import Problem
+from xpredflow.tasks.generated.minicode.task import MiniCode
+from xpredflow.tasks.generated.minimath.task import MiniMath
+from xpredflow.training.common.masking import draw_masks, masked_cross_entropy
+from xpredflow.training.common.plots import plot_losses
+from xpredflow.training.pretrain.batches import chunk
+from xpredflow.training.pretrain.config import PretrainConfig
+from xpredflow.training.pretrain.initialise import read_shape
+from xpredflow.training.pretrain.optimizers import Balance, Muon, make_optimizers, orthogonalise
+from xpredflow.training.pretrain.trainer import Pretraining, Stage
+
+SMALL = PretrainConfig(updates=48, batch=4, warmup=4, vocabulary=704, tokenizer_examples=1200)
+WIDTHS = {"d_model": 32, "n_heads": 2, "n_kv_heads": 2, "n_layers": 2, "mlp_hidden_size": 48}
+SHAPE = {**read_shape("tiny"), **WIDTHS}  # the layout of tiny at a size that trains in a second
+BOTH = (MiniCode(), MiniMath())
+
+
+def begin(config: PretrainConfig, out: Path, **more: Any) -> Pretraining:
+    fresh = {} if "start" in more else {"model_config": SHAPE}
+    return Pretraining(config, out, BOTH, **{**fresh, **more})
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Pretraining:
+    return begin(SMALL, tmp_path / "run")
+
+
+def test_a_killed_run_ends_like_one_that_was_not(tmp_path: Path) -> None:
+    whole = begin(SMALL, tmp_path / "whole", save_every=16)
+    reports = list(whole)
+    killed = begin(SMALL, tmp_path / "killed", save_every=16)
+    original = killed._train_on
+
+    def dies(batch):
+        if killed.step == 37:
+            raise KeyboardInterrupt
+        return original(batch)
+
+    killed._train_on = dies
+    with pytest.raises(KeyboardInterrupt):
+        list(killed)
+    again = begin(SMALL, tmp_path / "killed", resume=True, save_every=16)
+    assert again.step == 32
+    list(again)
+    for name, value in whole.average.items():
+        assert torch.equal(value, again.average[name]), name
+    for a, b in zip(whole.model.parameters(), again.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert all(report.loss < 12 for report in reports)
+
+
+def test_loss_falls_and_the_checkpoint_decodes(tmp_path: Path) -> None:
+    training = begin(replace(SMALL, updates=128, probe_every=64), tmp_path / "run")
+    first = training._train_on(chunk(training.mixture, 0, 4, 0.0)[0])[0]
+    for _ in training:
+        pass
+    log = [json.loads(line) for line in (tmp_path / "run/log.jsonl").open()]
+    assert log[-1]["loss"] < 0.8 * first
+    assert list(log[-1]["solved"]) == ["minimath"]  # without a sandbox no program is judged
+    assert plot_losses(tmp_path / "run/log.jsonl", tmp_path / "loss.png")
+    training.finish(tmp_path / "model")
+    model = load(tmp_path / "model", dtype="float32")
+    [done] = generate(model, "Ann has 3 pens.", gen_length=8)
+    assert done.passes <= 8
+
+
+def test_a_checkpoint_can_be_trained_further(tmp_path: Path) -> None:
+    first = begin(replace(SMALL, updates=16), tmp_path / "first")
+    list(first)
+    first.finish(tmp_path / "model", torch.float32)
+    start = str(tmp_path / "model")
+    further = begin(replace(SMALL, seed=1), tmp_path / "further", start=start)
+    for name, value in first.average.items():
+        assert torch.equal(value, further.average[name]), name
+    for name in ("first", "further"):
+        assert (tmp_path / name / "tokenizer.json").is_file()
+    vocabularies = [run.mixture.tokenizer.get_vocab() for run in (first, further)]
+    assert vocabularies[0] == vocabularies[1]
+    list(further)
+    assert further.step == 48
+    with pytest.raises(InputError, match="one of the two"):
+        begin(SMALL, tmp_path / "other", start=start, model_config=SHAPE)
+    with pytest.raises(InputError, match="unknown model 'copy'"):
+        begin(SMALL, tmp_path / "typo", start="copy")
+
+
+def test_batches_depend_on_their_number_alone(training: Pretraining) -> None:
+    def ids(number: int) -> list:
+        return [b.ids.tolist() for b in chunk(training.mixture, number, 4, 0.25)]
+
+    assert ids(3) == ids(3)
+    assert ids(3) != ids(4)
+
+
+def test_responses_are_filled_with_eos(training: Pretraining) -> None:
+    eos = training.model.special.eos
+    lengths = []
+    for batch in chunk(training.mixture, 0, 4, 0.25):
+        lengths.append(batch.ids.shape[1])
+        assert not (batch.ids.eq(eos) & ~batch.response).any()
+        assert (batch.ids[:, -1] == eos).all()
+        start = training.mixture.special[0]
+        assert (batch.ids[:, 0] == start).all()
+    full = [n for n in lengths if n > training.mixture.response_length]
+    assert len(full) >= 4
+
+
+def test_the_mixture_of_experts_trains_too(tmp_path: Path) -> None:
+    config = replace(SMALL, updates=16, batch=2)
+    training = begin(config, tmp_path / "moe", model_config="tiny-moe")
+    before = [p.detach().clone() for p in training.model.parameters()]
+    for _ in training:
+        pass
+    changed = [
+        not torch.equal(a, b) for a, b in zip(before, training.model.parameters(), strict=True)
+    ]
+    assert all(changed)
+    routers = [m for m in training.model.modules() if isinstance(m, Router)]
+    assert all(router.expert_bias.abs().max() > 0 for router in routers)
+    training.finish(tmp_path / "model")
+    assert torch.equal(
+        load(tmp_path / "model", dtype="float32").state_dict()["model.layers.1.mlp.gate.weight"],
+        training.average["model.layers.1.mlp.gate.weight"],
+    )
+
+
+def test_balance_lifts_idle_experts() -> None:
+    torch.manual_seed(0)
+    router = Router(8, Routing(experts=4, chosen=1, groups=2, kept_groups=2, scale=1.0))
+    with torch.no_grad():
+        router.weight.normal_(0, 0.1)
+        router.expert_bias[:] = torch.tensor([0.5, 0.0, 0.0, 0.0])  # takes everything at first
+    balance, x = Balance(router, rate=0.02), torch.randn(400, 8)
+    for _ in range(60):
+        router(x)
+        balance.step()
+    load = router(x)[0].flatten().bincount(minlength=4)
+    assert load.min() > 40
+
+
+def test_the_objective_is_equation_one(training: Pretraining) -> None:
+    model, batch = training.model, chunk(training.mixture, 0, 4, 0.0)[0]
+    noise = draw_masks(batch, None, model.special.eos, torch.Generator().manual_seed(1))
+    loss, right = masked_cross_entropy(model, noise)
+    total, hits = 0.0, 0
+    for i in range(4):
+        ids = batch.ids[i].masked_fill(noise.masked[i], model.special.mask).unsqueeze(0)
+        everywhere = torch.arange(ids.shape[1]).unsqueeze(0)
+        log_p = model.logits(model.embedding[ids], everywhere, everywhere)[0].log_softmax(-1)
+        for j in noise.masked[i].nonzero().flatten():
+            total -= (noise.weight[i] * log_p[j, batch.ids[i, j]]).item()
+            hits += int(log_p[j].argmax() == batch.ids[i, j])
+    assert loss.item() == pytest.approx(total / int(batch.response.sum()), rel=1e-4)
+    assert right.item() == pytest.approx(hits / int(noise.masked.sum()))
+
+
+@pytest.mark.parametrize("shape", [(3, 24, 24), (2, 16, 40), (2, 40, 16)])
+def test_muon_orthogonalises(shape: tuple[int, int, int]) -> None:
+    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    values = torch.linalg.svdvals(orthogonalise(matrices))
+    assert 0.8 < values.median() < 1.2
+    assert values.max() < 1.3
+    # a singular value near 0 stays small: a random square matrix has some, the others have none
+    assert values.min() > (0.05 if shape[1] == shape[2] else 0.6)
+
+
+def test_a_vocabulary_that_is_too_small_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"of minicode fits 64 tokens with EOS.*raise vocabulary"):
+        list(begin(replace(SMALL, vocabulary=270), tmp_path))
+
+
+def test_a_directory_holds_one_run(tmp_path: Path) -> None:
+    list(begin(SMALL, tmp_path))
+    with pytest.raises(InputError, match="already holds a run: pass --resume"):
+        begin(SMALL, tmp_path)
+    with pytest.raises(InputError, match=r"lr is 0\.1 but the run .* was started with 0\.004"):
+        begin(replace(SMALL, lr=0.1), tmp_path, resume=True)
+    longer = begin(replace(SMALL, updates=64), tmp_path, resume=True)
+    assert longer.step == 48
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"updates": 0}, "updates is 0: expected a number ≥ 1"),
+        ({"full_share": 1.5}, "full_share is 1.5: expected a number ≤ 1"),
+        ({"ema": 1.0}, "ema is 1.0: expected a number < 1"),
+    ],
+)
+def test_bad_settings_are_named(values: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(SMALL, **values)
+
+
+def test_it_makes_exactly_as_many_updates_as_were_asked_for(tmp_path: Path) -> None:
+    config = replace(SMALL, updates=20)
+    training = begin(config, tmp_path / "run", save_every=16)
+    reports = list(training)
+    assert training.step == 20
+    assert [report.step for report in reports] == [20]
+    assert all(config.rate(step) >= 0 for step in range(64))
+    assert config.rate(19) > 0 == config.rate(20)
+    # lengthened before its rate falls, it goes on in the middle of a chunk, with the same batches
+    flat = replace(SMALL, decay_share=0.0)
+    short = begin(replace(flat, updates=20), tmp_path / "short")
+    list(short)
+    longer = begin(flat, tmp_path / "short", resume=True)
+    list(longer)
+    whole = begin(flat, tmp_path / "whole")
+    list(whole)
+    for name, value in whole.average.items():
+        assert torch.equal(value, longer.average[name]), name
+
+
+def test_the_rate_warms_up_stays_and_falls_to_zero() -> None:
+    config = PretrainConfig(updates=100, warmup=4, lr=1.0, decay_share=0.4)
+    rates = [config.rate(step) for step in range(101)]
+    assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
+    assert set(rates[4:61]) == {1.0}
+    assert rates[60:] == [pytest.approx((100 - step) / 40) for step in range(60, 101)]
+
+
+def test_every_update_has_the_rate_of_its_number(tmp_path: Path) -> None:
+    training = begin(replace(SMALL, decay_share=0.5), tmp_path / "run")
+    for step in (0, 30, 47):
+        training.step = step
+        training._train_on(training._batches()[0])
+        for optimizer in training.optimizers:
+            assert {group["lr"] for group in optimizer.param_groups} == {training.config.rate(step)}
+    assert training.config.rate(47) < training.config.rate(30) < training.config.rate(10)
+
+
+def test_the_average_follows_the_weights_with_its_decay(tmp_path: Path) -> None:
+    training = begin(replace(SMALL, ema=0.9), tmp_path)
+    for step, decay in ((0, 1 / 10), (50, 51 / 60), (1000, 0.9)):
+        training.step = step
+        # far from the weights, so that a wrong share of them shows
+        before = {name: value.add_(1.0).clone() for name, value in training.average.items()}
+        batch = chunk(training.mixture, 0, 4, 0.0)[0]
+        training._train_on(batch)
+        for name, value in training.model.named_parameters():
+            expected = decay * before[name] + (1 - decay) * value
+            torch.testing.assert_close(training.average[name], expected.detach())
+    written = training.averaged().state_dict()
+    assert all(torch.equal(written[name], value) for name, value in training.average.items())
+
+
+@pytest.mark.parametrize("shape", [(24, 24), (16, 64), (64, 16), (3, 16, 40)])
+def test_a_step_of_muon_has_the_size_of_adams(shape: tuple[int, ...]) -> None:
+    """Root mean square 0.2 per entry at rate 1, whatever the shape (Moonlight)."""
+    draw = torch.Generator().manual_seed(0)
+    matrix = torch.zeros(shape, requires_grad=True)
+    matrix.grad = torch.randn(shape, generator=draw)
+    Muon([matrix], lr=1.0, momentum=0.95, weight_decay=0.0).step()
+    assert matrix.detach().square().mean().sqrt() == pytest.approx(0.2, rel=0.15)
+    half = torch.zeros(shape, requires_grad=True)
+    half.grad = matrix.grad * 7  # the gradient's size does not count
+    Muon([half], lr=0.5, momentum=0.95, weight_decay=0.0).step()
+    torch.testing.assert_close(half.detach(), matrix.detach() / 2, rtol=1e-3, atol=1e-4)
+
+
+def test_muon_takes_the_matrices_of_the_layers_and_adam_the_rest() -> None:
+    model = build(SHAPE)
+    muon, adam = make_optimizers(model, 1e-3, 0.05)
+    matrices = {id(p) for group in muon.param_groups for p in group["params"]}
+    others = {id(p) for group in adam.param_groups for p in group["params"]}
+    inner = {id(p) for layer in model.trunk()[0] for p in layer.parameters() if p.ndim > 1}
+    assert matrices == inner
+    assert others == {id(p) for p in model.parameters()} - inner
+
+
+def test_the_command_trains_and_resumes(tmp_path: Path) -> None:
+    (tmp_path / "small.json").write_text(json.dumps(SHAPE))
+    options = ["--shape", str(tmp_path / "small.json"), "--batch", "2", "-o", "vocabulary=600"]
+    options += ["--tokenizer-examples", "400", "--threads", "1"]
+    run = CliRunner().invoke(app, ["pretrain", str(tmp_path / "r"), "-n", "20", *options])
+    assert run.exit_code == 0, run.stderr
+    assert "update 20/20" in run.stderr
+    assert {f.name for f in (tmp_path / "r").iterdir()} >= {"log.jsonl", "loss.png", "model"}
+    load(tmp_path / "r/model")
+    again = CliRunner().invoke(app, ["pretrain", str(tmp_path / "r"), "-n", "20", *options])
+    assert again.exit_code == 2
+    assert "pass --resume" in again.stderr
+    given = ["--config", str(tmp_path / "r/run.toml"), "-n", "4"]
+    other = CliRunner().invoke(app, ["pretrain", str(tmp_path / "o"), *given, "--threads", "1"])
+    assert other.exit_code == 0, other.stderr
+    files = [(tmp_path / d / "run.toml").read_text().splitlines() for d in ("r", "o")]
+    assert [pair for pair in zip(*files, strict=True) if pair[0] != pair[1]] == [
+        ("updates = 20", "updates = 4")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "bach=2"], "did you mean 'batch'"),
+        (["--shape", "huge"], "shape is 'huge', which cannot be read"),
+        (["--tasks", "minicode,chess"], "unknown task 'chess'"),
+        (["--start", "tiny", "--shape", "tiny"], "one of the two"),
+        (["--lr", "fast"], "lr is 'fast': expected a number"),
+    ],
+)
+def test_bad_input_is_named(tmp_path: Path, arguments: list[str], message: str) -> None:
+    wrong = CliRunner().invoke(app, ["pretrain", str(tmp_path / "x"), *arguments])
+    assert wrong.exit_code == 2
+    assert message in wrong.stderr
+
+
+def test_tasks_may_change_on_the_way(tmp_path: Path) -> None:
+    code, sums = BOTH[0], Sums()
+    stages = (Stage(16, (BOTH[1], sums)), Stage(32, ("minicode",)))
+    training = begin(SMALL, tmp_path / "run", schedule=stages)
+    plain = begin(SMALL, tmp_path / "plain")
+    for step in (0, 16, 32):
+        training.step = plain.step = step
+        ours, theirs = ([b.ids.tolist() for b in run._batches()] for run in (training, plain))
+        assert (ours == theirs) == (step == 0)
+    training.step = 16
+    rows = [row for batch in training._batches() for row in batch.ids.tolist()]
+    texts = [training.mixture.tokenizer.decode(row) for row in rows]
+    assert sum("####" in text for text in texts) == sum("How many?" in text for text in texts)
+    training.step = 32
+    text = training.mixture.tokenizer.decode(training._batches()[0].ids[0].tolist())
+    assert "def " in text
+    mixed_up = begin(SMALL, tmp_path / "mixed", schedule=stages[::-1])
+    assert [[s.name for s in mixed_up.sources_at(step)] for step in (0, 16, 32)] == [
+        ["minicode", "minimath"],
+        ["minimath", "sums"],
+        [code.name],
+    ]
+    with pytest.raises(InputError, match="minimat"):
+        begin(SMALL, tmp_path / "typo", schedule=(Stage(8, ("minimat",)),))
+    with pytest.raises(InputError, match="'gsm8k' has no right answers to learn from"):
+        begin(SMALL, tmp_path / "graded", schedule=(Stage(8, ("gsm8k",)),))
+
+
+class Few:
+    """Three training problems of one's own."""
+
+    name, response_length = "few", 16
+
+    def size(self, split: str) -> int:
+        return 3
+
+    def problem(self, split: str, index: int) -> Problem:
+        return Problem(str(index), "abc"[index], 1, {})
+
+    def answer(self, problem: Problem, rng: Random) -> str:
+        return problem.prompt * 2
+
+
+def test_a_task_of_ones_own_may_have_few_problems(tmp_path: Path) -> None:
+    config = replace(SMALL, updates=2, vocabulary=300, tokenizer_examples=9)
+    training = Pretraining(config, tmp_path / "run", (Few(),), model_config=SHAPE)
+    list(training)
+    text = training.mixture.tokenizer.decode(training._batches()[0].ids[0].tolist())
+    assert text in {"aaa", "bbb", "ccc"}
