@@ -128,6 +128,23 @@ def _readable(lines: list[str]) -> Iterator[Sample]:
             continue
 
 
+class Watch:
+    """Sees an evaluation as it goes; override what is of interest."""
+
+    def step(self, step: Step) -> None:
+        """One forward pass of a batch."""
+
+    def sample(self, sample: Sample) -> None:
+        """One answer with its verdict; it is on disk."""
+
+
+def evaluate_job(
+    model: Model, task: Task, job: Job, *, run: Runner | None, out: Path | None, watch: Watch
+) -> list[Sample]:
+    """Every sample of the job, seen by a Watch."""
+    return evaluate(model, task, job, run=run, out=out, watch=watch.sample, seen=watch.step)
+
+
 def evaluate(
     model: Model,
     task: Task,
@@ -137,6 +154,7 @@ def evaluate(
     out: Path | None = None,
     share: tuple[int, int] = (0, 1),
     watch: Callable[[Sample], None] = lambda sample: None,
+    seen: Callable[[Step], None] = lambda step: None,
 ) -> list[Sample]:
     """Every sample of the job that falls to this process (`share` is its number and their count).
 
@@ -153,7 +171,12 @@ def evaluate(
     def judge(done: Decoded) -> Verdict:
         return task.score(problems[done.row], done.text, run)
 
-    for done, verdict in judged(steps, judge):
+    def watched() -> Iterator[Step]:
+        for step in steps:
+            seen(step)
+            yield step
+
+    for done, verdict in judged(watched(), judge):
         sample = _sample(problems[done.row], done, verdict, job)
         records.add(sample)
         watch(sample)

@@ -1,6 +1,6 @@
 """Tasks: prompts in, verdicts out. They know nothing of models."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from xpredflow.errors import InputError, unknown_name
@@ -39,6 +39,29 @@ def make_task(name: str, path: str | None = None, template: str | None = None) -
     return TASKS[name]()
 
 
+def make_tasks(
+    names: Sequence[str],
+    *,
+    data: Mapping[str, str] | None = None,
+    template: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    grader: str | None = None,
+    response_length: int | None = None,
+) -> list[Task]:
+    """Several tasks, each once; what is said for all goes to those that it is meant for.
+
+    A name may hold several with commas between them. `data` has files by the tasks' names.
+    """
+    single = dict.fromkeys(part.strip() for name in names for part in name.split(","))
+    single.pop("", None)
+    if columns or grader or response_length:
+        raise InputError("columns, grader and response_length belong to a file of rows")
+    return [
+        make_task(name, (data or {}).get(name), template if name in BENCHMARKS else None)
+        for name in single
+    ]
+
+
 __all__ = [
     "BENCHMARKS",
     "TASKS",
@@ -52,5 +75,6 @@ __all__ = [
     "Task",
     "Verdict",
     "make_task",
+    "make_tasks",
     "prompt_of",
 ]

@@ -1,13 +1,15 @@
 """`xpredflow reproduce`: the paper's tables on our models."""
 
+import json as json_text
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.completion import model_names
-from xpredflow.cli.options import command, given, merged
+from xpredflow.cli import task_options as own
+from xpredflow.cli.completion import model_names, table_names
+from xpredflow.cli.options import command, merged
 
 
 def reproduce(
@@ -18,6 +20,7 @@ def reproduce(
             metavar="TABLE...",
             help="main, softmask, ablations, policy, passk, topk, anchor, consistency, alignment;"
             " or all.",
+            autocompletion=table_names,
         ),
     ],
     model: Annotated[
@@ -53,18 +56,21 @@ def reproduce(
             help="Answers that anchor and consistency show the model; default: the tasks' own.",
         ),
     ] = None,
-    tasks: shared.Tasks = "minicode,minimath",
+    task: own.Tasks = None,
+    split: own.Split = "test",
     limit: shared.Limit = 500,
-    split: shared.Split = "test",
     option: shared.Option = None,
     out: Annotated[
         Path, typer.Option(help="Directory of the tables; samples are kept and reused there.")
     ] = Path("runs/results"),
     json: shared.Json = False,
-    dtype: shared.Dtype = None,
-    device: shared.Device = None,
+    column: own.Column = None,
+    grader: own.Grader = None,
+    response_length: own.ResponseLength = None,
     data: shared.Data = None,
     template: shared.Template = None,
+    dtype: shared.Dtype = None,
+    device: shared.Device = None,
     unsafe: shared.Unsafe = False,
 ) -> None:
     """Make the paper's tables and figures, with its figures beside ours.
@@ -79,12 +85,19 @@ def reproduce(
       xpredflow reproduce main policy
       xpredflow reproduce all --align-run runs/aligned --softmask runs/soft/model
       xpredflow reproduce main -m tiny --aligned runs/aligned/model --policy runs/policy/best
-      xpredflow reproduce main -t humaneval,mbpp --model GSAI-ML/LLaDA-8B-Instruct --device cuda \\
-          --aligned DIR --policy FILE
+      xpredflow reproduce main -t humaneval -t mbpp -m GSAI-ML/LLaDA-8B-Instruct \\
+          --aligned DIR --policy FILE --device cuda
     """
-    from xpredflow.cli.benching import Request
-    from xpredflow.cli.reproduction import run
+    options = merged({}, option, example="gen_length=64")
+    files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
+    of_file = own.of_file(column, grader, response_length)
+
+    from xpredflow.cli.bench_bar import BenchBar, stoppable
+    from xpredflow.experiments.bench import Plan
     from xpredflow.experiments.inputs import Inputs
+    from xpredflow.experiments.report import record, write
+    from xpredflow.experiments.tables import Reproduction, write_index
+    from xpredflow.tasks import make_tasks
 
     inputs = Inputs(
         models=tuple(model or ()),
@@ -94,17 +107,16 @@ def reproduce(
         align_run=align_run,
         answers=answers,
     )
-    request = Request(
-        tasks=[name.strip() for name in tasks.split(",") if name.strip()],
-        split=split,
-        limit=limit,
-        options=merged({}, option, example="gen_length=64"),
-        out=out,
-        json=json,
-        command=command(context),
-        source=given({"dtype": dtype, "device": device}),
-        data=merged({}, data, "--data", "mbpp=mbpp.jsonl"),
-        template=template,
-        unsafe=unsafe,
-    )
-    run(tables, inputs, request)
+    tasks = make_tasks(task or ["minicode", "minimath"], data=files, template=template, **of_file)
+    plan = Plan(tuple(tasks), out, split, limit, options, dtype, device, unsafe)
+    reproduction = Reproduction(tables, inputs, plan)
+    watch, made_with = BenchBar(), command(context)
+    with stoppable(watch, out):
+        for table, report in reproduction.make(watch):
+            page = write(report, table.name, out, made_with)
+            shown = json_text.dumps(record(report, table.name, made_with)) if json else page
+            typer.echo(shown)
+    for name, why in reproduction.left_out.items():
+        typer.echo(f"left out: {name} {why}", err=True)
+    write_index(out, reproduction.left_out)
+    typer.echo(f"written to {out}", err=True)
