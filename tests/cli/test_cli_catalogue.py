@@ -1,13 +1,12 @@
-from dataclasses import fields
-
 import pytest
 
 from xpredflow import __version__
 from xpredflow.cli.completion import decoder_names, model_names, policy_names
-from xpredflow.decoders import DECODERS, POLICIES
+from xpredflow.decoders import DECODERS, POLICIES, option_owner
 from xpredflow.engine.loop import Options
 from xpredflow.models import FAMILIES
 from xpredflow.models.embedded import embedded_names
+from xpredflow.settings import described
 
 
 def test_version(run):
@@ -35,17 +34,17 @@ def test_models_in_one_line_each(run):
 
 def test_decoders_in_one_line_each(run):
     lines = run("decoders").stdout.splitlines()
-    for name, entry in DECODERS.items():
+    for name, entry in DECODERS.entries().items():
         line = next(line for line in lines if line.startswith(f"{name} "))
         assert entry.summary in line
-        assert all(f"{option.name}=" in line for option in fields(entry.options))
+        assert all(f"{option.name}=" in line for option in described(option_owner(name)))
     assert all(any(line.startswith(f"{name} ") for line in lines) for name in POLICIES)
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_every_option_of_a_decoder_with_its_default(run, name):
     shown = run("decoders", name).stdout
-    for option in (*fields(DECODERS[name].options), *fields(Options)):
+    for option in (*described(option_owner(name)), *described(Options)):
         value = "none" if option.default is None else option.default
         assert f"  {option.name}={value}" in shown
 
@@ -70,6 +69,6 @@ def test_completion_offers_names(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").touch()
     assert [name for name, _ in decoder_names("thr")] == ["threshold"]
-    assert {name for name, _ in policy_names("")} == {*POLICIES, "learned"}
+    assert {name for name, _ in policy_names("")} == {*POLICIES}
     assert "tiny" in dict(model_names(""))
     assert list(dict(model_names(f"{tmp_path}/m"))) == [f"{tmp_path}/mine"]

@@ -28,7 +28,6 @@ def test_an_option_goes_to_the_decoders_that_have_it() -> None:
     assert given.options_of(MASK) == {"gen_length": "8", "temperature": "0.5"}
     own = Trial("flow", {"tau": 0.7, "gen_length": 4})
     assert given.options_of(own) == own.options
-    assert given.positions(MATH, own) == 4
     assert given.positions(MATH) == 8
     assert plan().positions(MATH) == MATH.response_length
 

@@ -43,7 +43,7 @@ def test_a_decoder_runs_under_every_budget() -> None:
     [mask] = contenders(["mask"], [], ["1/4", "full"])
     assert [variant.trial for variant in mask.variants] == [
         Trial("mask", {"budget": "1/4"}),
-        Trial("mask"),
+        Trial("mask", {"budget": "full"}),
     ]
     assert {variant.setting for variant in mask.variants} == {""}
 
@@ -53,12 +53,12 @@ def test_a_sweep_runs_each_value_at_full_budget() -> None:
     threshold, flow, mask = contenders([], sweeps, ["1/4"])
     assert threshold.spec == "threshold:0.5, 0.9"
     assert [variant.setting for variant in threshold.variants] == ["0.5", "0.9"]
-    assert threshold.variants[1].trial == Trial("threshold", {"threshold": "0.9"})
+    assert threshold.variants[1].trial == Trial("threshold", {"budget": "full", "threshold": "0.9"})
     assert flow.variants[1].setting == "0.9"
     assert flow.variants[1].trial == Trial(
-        "flow", {"policy": "power:8", "top_k": "2", "tau": "0.9"}
+        "flow", {"budget": "full", "policy": "power:8", "top_k": "2", "tau": "0.9"}
     )
-    assert [v.trial.options for v in mask.variants] == [{"budget": "1/8"}, {"budget": "1/3"}]
+    assert [v.trial.options for v in mask.variants] == [{"steps": "1/8"}, {"steps": "1/3"}]
 
 
 def test_a_budget_of_its_own_replaces_the_others() -> None:

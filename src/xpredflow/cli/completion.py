@@ -7,7 +7,9 @@ def decoder_names(incomplete: str) -> list[tuple[str, str]]:
     """Decoders with their summaries."""
     from xpredflow.decoders import DECODERS
 
-    return _matching(incomplete, {name: entry.summary for name, entry in DECODERS.items()})
+    return _matching(
+        incomplete, {name: entry.summary for name, entry in DECODERS.entries().items()}
+    )
 
 
 def policy_names(incomplete: str) -> list[tuple[str, str]]:

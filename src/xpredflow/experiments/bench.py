@@ -5,14 +5,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from xpredflow.decoders import option_owner
+from xpredflow.decoders import effective_settings, option_owner
 from xpredflow.engine import loop as engine
 from xpredflow.engine.budget import describe_budget, resolve_budget
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.evaluation import run as evaluation
 from xpredflow.evaluation.run import Job, Records, Sample, Summary, evaluate_job, summarise
 from xpredflow.experiments.jobs import problems_digest, slug
-from xpredflow.experiments.rules import Rules, in_force
+from xpredflow.experiments.rules import Rules
 from xpredflow.models import embedded
 from xpredflow.sandbox import Sandbox
 from xpredflow.settings import convert, option_names
@@ -76,10 +76,9 @@ class Plan:
         """How many problems of a task are used."""
         return min(self.limit, task.size(self.split))
 
-    def positions(self, task: Task, trial: Trial | None = None) -> int:
+    def positions(self, task: Task) -> int:
         """Positions of a response: one pass each is the full budget."""
-        options = self.options if trial is None else self.options_of(trial)
-        return convert("gen_length", options.get("gen_length", task.response_length), int)
+        return convert("gen_length", self.options.get("gen_length", task.response_length), int)
 
 
 def _options_of(decoder: str) -> list[str]:
@@ -161,13 +160,17 @@ class Bench(AbstractContextManager["Bench"]):
             samples=trial.samples,
             model=name_of(source),
         )
-        positions = self.plan.positions(task, trial)
-        budget = describe_budget(options.get("budget"), positions)
-        cap = resolve_budget(options.get("budget"), positions)
+        settings, decoder = engine.resolve(
+            trial.decoder,
+            {"gen_length": task.response_length, **options},
+            self._asked(source, trial),
+        )
+        budget = describe_budget(settings.budget, settings.gen_length)
+        cap = resolve_budget(settings.budget, settings.gen_length)
         title = _title(source, task, trial, budget)
         found = summarise(self._samples(source, task, job, title, cap), job)
         self.watch.say(f"{title}: {found.accuracy:.1%} in {found.passes_mean:.1f} passes")
-        return Measured(found, budget, cap, self._rules(trial, options, found))
+        return Measured(found, budget, cap, effective_settings(decoder))
 
     def _samples(self, source: Source, task: Task, job: Job, title: str, cap: int) -> list[Sample]:
         file = self._file(source, task, job)
@@ -186,13 +189,11 @@ class Bench(AbstractContextManager["Bench"]):
         name = slug(job, source, problems, self.plan.dtype)
         return self.plan.out / "samples" / f"{name}.jsonl"
 
-    def _rules(self, trial: Trial, options: dict[str, Any], found: Summary) -> Rules:
-        """As the evaluation recorded them, or as the decoder is built from the options."""
-        recorded = getattr(found, "rules", None)
-        if recorded:
-            return recorded
-        _, decoder = engine.resolve(trial.decoder, options)
-        return in_force(trial.decoder, decoder, options.get("policy"))
+    def _asked(self, source: Source, trial: Trial) -> Model | None:
+        """The model where its own defaults decide about the rules; it need not be loaded else."""
+        if trial.decoder == "flow" and not {"policy", "rules"} <= trial.options.keys():
+            return self.model(source)
+        return None
 
 
 def name_of(source: Source) -> str:

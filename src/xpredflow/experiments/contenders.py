@@ -12,11 +12,12 @@ from typing import Any
 from xpredflow.decoders import DECODERS
 from xpredflow.decoders.spec import expand_sweep, parse_spec
 from xpredflow.engine.budget import FULL, parse_budget
-from xpredflow.engine.loop import ALIASES, resolve
+from xpredflow.engine.loop import resolve
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.experiments.bench import Trial
 
 BUDGETS = ("1/16", "1/8", "1/4", "1/2", FULL)
+_OWN_BUDGET = {"budget", "steps"}  # either name of the option
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,8 @@ def distinct_budgets(budgets: Iterable[str | int]) -> list[str]:
 
 
 def _decoder(text: str, budgets: list[str]) -> Contender:
-    trial = _trial(text)
-    if "budget" in trial.options:
-        return Contender(text, (Variant("", trial),))
+    if _OWN_BUDGET & parse_spec(text).options.keys():
+        return Contender(text, (Variant("", _trial(text)),))
     return Contender(text, tuple(Variant("", _trial(text, budget)) for budget in budgets))
 
 
@@ -72,18 +72,19 @@ def _sweep(text: str) -> Contender:
     return Contender(text, tuple(Variant(value, _trial(one)) for value, one in by_value.items()))
 
 
-def _trial(text: str, budget: str | None = None) -> Trial:
+def _trial(text: str, budget: str = FULL) -> Trial:
     """One decoder; `budget` is its cap where it does not state its own."""
     spec = parse_spec(text)
     if spec.name not in DECODERS:
         raise unknown_name("decoder", spec.name, DECODERS, f" in {text!r}")
-    options: dict[str, Any] = {ALIASES.get(n, n): value for n, value in spec.options.items()}
-    main = DECODERS[spec.name].main
+    options: dict[str, Any] = dict(spec.options)
+    main = DECODERS.entry(spec.name).about.get("main")
     if spec.value is not None:
         if main is None:
             raise InputError(f"decoder {text!r}: {spec.name!r} takes no value behind a colon")
         options = {main: spec.value, **options}
-    if budget not in (None, FULL):
+    if not _OWN_BUDGET & options.keys():
+        # said even where it is full: a checkpoint may have a default of its own
         options = {"budget": budget, **options}
     if "," in text:
         try:

@@ -19,13 +19,8 @@ LLADA2_MBPP = "paper: LLaDA2.0-mini, MBPP"
 LEARNED = "learned"  # as an option's value: the learned policy that the inputs name
 # The flow's two sets of rules: the paper's and nothing else, and those that the learned policy was
 # trained under, which are the paper's with our extensions.
-PAPERS_RULES: dict[str, Any] = {
-    "trust": "predicted",
-    "commit_above": None,
-    "commit_bound": None,
-    "confirm": False,
-}
-OUR_RULES: dict[str, Any] = {}
+PAPERS_RULES = {"rules": "paper"}
+OUR_RULES = {"rules": "policy"}
 TRAINED_UNDER = (
     "The learned policy was trained under the rules with our extensions; in the other rows it moves"
     " under the paper's."

@@ -23,7 +23,7 @@ from xpredflow.experiments.decoding_table import (
 )
 from xpredflow.experiments.inputs import softness_of
 
-QUARTER = {"budget": "1/4"}
+FULL, QUARTER = {"budget": "full"}, {"budget": "1/4"}
 PAPERS_FLOW = {**QUARTER, "policy": LEARNED, **PAPERS_RULES}
 OUR_FLOW = {**QUARTER, "policy": LEARNED, **OUR_RULES}
 
@@ -67,6 +67,7 @@ MAIN = DecodingTable(
             "full",
             "mask prediction, full budget",
             "mask",
+            FULL,
             weights="pretrained",
             paper={
                 LLADA_HUMANEVAL: "46.34",
@@ -142,6 +143,7 @@ SOFTMASK = DecodingTable(
             "full",
             "mask prediction, full budget",
             "mask",
+            FULL,
             weights="softmask",
             paper={LLADA_HUMANEVAL: "44.51", LLADA_MBPP: "36.20"},
         ),

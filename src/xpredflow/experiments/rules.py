@@ -1,33 +1,10 @@
 """The settings that a row was decoded under, and how a page lists them."""
 
-import dataclasses
 from typing import Any
 
-from xpredflow import decoders
-from xpredflow.types import Decoder
-
-Rules = dict[str, Any]  # `decoder`, the flow's `policy`, then every setting in force
+# As `effective_settings` of a built decoder gives them: its name, the flow's policy, every setting.
+Rules = dict[str, Any]
 HEAD = ("decoder", "policy")
-
-
-def in_force(name: str, decoder: Decoder, policy: Any = None) -> Rules:
-    """Every setting of a built decoder as plain values."""
-    effective = getattr(decoders, "effective_settings", None)
-    if effective is not None:
-        return effective(decoder)
-    head = {"decoder": name} if policy is None else {"decoder": name, "policy": str(policy)}
-    return head | _settings(decoder)
-
-
-def _settings(decoder: Any) -> Rules:
-    found: Rules = {}
-    for field in dataclasses.fields(decoder) if dataclasses.is_dataclass(decoder) else ():
-        value = getattr(decoder, field.name)
-        if field.name == "rules":
-            found |= _settings(value)
-        elif value is None or isinstance(value, bool | int | float | str):
-            found[field.name] = value
-    return found
 
 
 def rules_lines(found: list[Rules]) -> list[str]:

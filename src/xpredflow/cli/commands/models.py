@@ -5,10 +5,12 @@ import re
 import shutil
 import sys
 import textwrap
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, is_dataclass
 from typing import Annotated, Any
 
 import typer
+
+from xpredflow.settings import Setting, described
 
 _MARGIN = 18  # the longest name is tiny-moe-aligned
 _COMMENTED = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
@@ -28,7 +30,8 @@ def models() -> None:
 
     for name in embedded_names():
         _line(name, f"embedded: {_embedded(name)}")
-    for architecture, family in FAMILIES.items():
+    for architecture, entry in FAMILIES.entries().items():
+        family = entry.item
         about = inspect.getdoc(sys.modules[family.__module__]) or ""
         _line(family.family, f"{about.splitlines()[0]} Loads any {architecture} checkpoint.")
 
@@ -61,16 +64,16 @@ def decoders(
       xpredflow generate "Hello" --decoder threshold:0.8
       xpredflow generate "Hello" --policy constant:1/16 -o tau=0.95
     """
-    from xpredflow.decoders import DECODERS, POLICIES
+    from xpredflow.decoders import DECODERS, POLICIES, option_owner
     from xpredflow.errors import unknown_name
 
     if name is None:
         _overview()
     elif name in DECODERS:
-        _detail(name, DECODERS[name].summary, DECODERS[name].options)
+        _detail(name, DECODERS.entry(name).summary, option_owner(name))
     elif name in policies():
         typer.echo(f"{name}: {policies()[name]}\nUse it with --policy {name}")
-        _options(POLICIES[name][0]) if name in POLICIES else None
+        _options(POLICIES[name]) if is_dataclass(POLICIES[name]) else None
     else:
         raise unknown_name("decoder or policy", name, [*DECODERS, *policies()])
 
@@ -78,24 +81,22 @@ def decoders(
 def policies() -> dict[str, str]:
     """Every policy with its summary."""
     from xpredflow.decoders import POLICIES
-    from xpredflow.policies.beta import LearnedPolicy
 
-    learned = (inspect.getdoc(LearnedPolicy) or "").splitlines()[0]
-    return {name: text for name, (_, text) in POLICIES.items()} | {"learned": learned}
+    return {name: entry.summary for name, entry in POLICIES.entries().items()}
 
 
 def _overview() -> None:
-    from xpredflow.decoders import DECODERS, POLICIES
+    from xpredflow.decoders import DECODERS, POLICIES, option_owner
 
     typer.echo("Decoders (--decoder NAME, options with -o NAME=VALUE):")
-    for name, entry in DECODERS.items():
-        _line(name, f"{entry.summary}{_brief(entry.options)}")
+    for name, entry in DECODERS.entries().items():
+        _line(name, f"{entry.summary}{_brief(option_owner(name))}")
     typer.echo("\nStep-size policies of flow (--policy NAME or NAME:VALUE):")
     for name, text in policies().items():
-        _line(name, text + (_brief(POLICIES[name][0]) if name in POLICIES else ""))
+        _line(name, text + _brief(POLICIES[name]))
 
 
-def _detail(name: str, summary: str, declared: type) -> None:
+def _detail(name: str, summary: str, declared: Any) -> None:
     from xpredflow.engine.loop import Options
 
     typer.echo(f"{name}: {summary}\n\nOptions of {name} (-o NAME=VALUE):")
@@ -105,26 +106,26 @@ def _detail(name: str, summary: str, declared: type) -> None:
 
 
 def _options(declared: type) -> None:
-    """One line per option: name, default and the comment beside its declaration."""
+    """One line per option: name, default and what it is for."""
     comments = {
         name: text
         for owner in reversed(declared.__mro__[:-1])
         for name, text in _COMMENTED.findall(inspect.getsource(owner))
     }
-    for option in fields(declared):
-        typer.echo(f"  {_default(option):<32}  {comments.get(option.name, '')}".rstrip())
+    for setting in described(declared):
+        about = setting.help or comments.get(setting.name, "")
+        typer.echo(f"  {_default(setting):<32}  {about}".rstrip())
 
 
-def _brief(declared: type) -> str:
-    options = ", ".join(_default(option) for option in fields(declared))
+def _brief(declared: Any) -> str:
+    options = ", ".join(map(_default, described(declared)))
     return f" [{options}]" if options else ""
 
 
-def _default(option: Any) -> str:
-    value = option.default
-    if value is MISSING:
-        return option.name
-    return f"{option.name}={'none' if value is None else value}"
+def _default(setting: Setting) -> str:
+    if setting.default is MISSING:
+        return setting.name
+    return f"{setting.name}={'none' if setting.default is None else setting.default}"
 
 
 def _line(name: str, text: str) -> None:
