@@ -57,10 +57,10 @@ def test_other_weights_under_the_same_name_are_another_job(tmp_path: Path) -> No
         jobs.file_digest.cache_clear()
         (tmp_path / "model.safetensors").write_bytes(weights)
         source = str(tmp_path)
-        names |= {jobs.slug(Job("minimath", decoder="flow", model=source), source, "")}
+        names |= {jobs.slug(Job("minimath", decoder="flow", model=source), source, "", {})}
         policy = {"policy": f"learned:{tmp_path / 'model'}"}
-        job = Job("minimath", decoder="flow", options=policy, model="some/id")
-        names |= {jobs.slug(job, "some/id", "")}
+        job = Job("minimath", decoder="flow", model="some/id")
+        names |= {jobs.slug(job, "some/id", "", policy)}
     assert len(names) == 4
     assert all(name.startswith("minimath-flow-full-") and "." not in name for name in names)
 
@@ -71,12 +71,13 @@ def test_another_dtype_other_problems_and_other_tensors_are_another_job() -> Non
     toys[1].embedding = toys[1].embedding + 1
     assert jobs.model_digest(toys[0]) == jobs.model_digest(ToyModel())
     names = {
-        jobs.slug(job, "some/id", "a"),
-        jobs.slug(job, "some/id", "b"),
-        jobs.slug(job, "some/id", "a", "bfloat16"),
-        *(jobs.slug(job, toy, "a") for toy in toys),
+        jobs.slug(job, "some/id", "a", {}),
+        jobs.slug(job, "some/id", "b", {}),
+        jobs.slug(job, "some/id", "a", {"tau": 0.9}),
+        jobs.slug(job, "some/id", "a", {}, "bfloat16"),
+        *(jobs.slug(job, toy, "a", {}) for toy in toys),
     }
-    assert len(names) == 5
+    assert len(names) == 6
     digest = jobs.problems_digest(MATH, "validation", 3)
     assert digest == jobs.problems_digest(MATH, "validation", 3)
     assert digest != jobs.problems_digest(MATH, "validation", 2)

@@ -10,7 +10,7 @@ from xpredflow.engine import loop as engine
 from xpredflow.engine.budget import describe_budget, resolve_budget
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.evaluation import run as evaluation
-from xpredflow.evaluation.run import Job, Records, Sample, Summary, evaluate_job, summarise
+from xpredflow.evaluation.run import Job, Records, Summary, evaluate_job, summarise
 from xpredflow.experiments.jobs import problems_digest, slug
 from xpredflow.experiments.rules import Rules
 from xpredflow.models import embedded
@@ -165,28 +165,29 @@ class Bench(AbstractContextManager["Bench"]):
             {"gen_length": task.response_length, **options},
             self._asked(source, trial),
         )
+        rules = effective_settings(decoder)
         budget = describe_budget(settings.budget, settings.gen_length)
         cap = resolve_budget(settings.budget, settings.gen_length)
         title = _title(source, task, trial, budget)
-        found = summarise(self._samples(source, task, job, title, cap), job)
-        self.watch.say(f"{title}: {found.accuracy:.1%} in {found.passes_mean:.1f} passes")
-        return Measured(found, budget, cap, effective_settings(decoder))
-
-    def _samples(self, source: Source, task: Task, job: Job, title: str, cap: int) -> list[Sample]:
-        file = self._file(source, task, job)
+        file = self._file(source, task, job, rules)
         done = Records(file, job).done
         left = job.limit * job.samples - len(done)
-        if not left:
-            return [done[number] for number in sorted(done)]
-        model, watch = self.model(source), self.watch
-        with watch.trial(title, left, cap):
-            return evaluate_job(model, task, job, run=self._judge, out=file, watch=watch)
+        samples = [done[number] for number in sorted(done)]
+        if left:
+            model = self.model(source)
+            with self.watch.trial(title, left, cap):
+                samples = evaluate_job(
+                    model, task, job, run=self._judge, out=file, watch=self.watch
+                )
+        found = summarise(samples, job)
+        self.watch.say(f"{title}: {found.accuracy:.1%} in {found.passes_mean:.1f} passes")
+        return Measured(found, budget, cap, rules)
 
-    def _file(self, source: Source, task: Task, job: Job) -> Path | None:
+    def _file(self, source: Source, task: Task, job: Job, rules: Rules) -> Path | None:
         if self.plan.out is None:
             return None
         problems = problems_digest(task, job.split, job.limit)
-        name = slug(job, source, problems, self.plan.dtype)
+        name = slug(job, source, problems, rules, self.plan.dtype)
         return self.plan.out / "samples" / f"{name}.jsonl"
 
     def _asked(self, source: Source, trial: Trial) -> Model | None:

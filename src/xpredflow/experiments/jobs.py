@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from xpredflow.evaluation.run import Job
+from xpredflow.experiments.rules import Rules
 from xpredflow.models import embedded
 from xpredflow.policies.beta import policy_files
 from xpredflow.tasks.base import Task
@@ -22,15 +23,17 @@ from xpredflow.types import Model
 PARTS = ("*.safetensors", "generation_config.json")
 
 
-def slug(job: Job, source: str | Model, problems: str, dtype: str | None = None) -> str:
-    """A file name that says what the job is and is another one for other weights or problems.
+def slug(
+    job: Job, source: str | Model, problems: str, rules: Rules, dtype: str | None = None
+) -> str:
+    """A file name that says what the job is, another one for other weights, problems or rules.
 
     It has no dot: samples of several processes are told apart by what follows the first.
     """
     weights = weights_digest(source) if isinstance(source, str) else model_digest(source)
-    kind, _, policy = str(job.options.get("policy", "")).partition(":")
-    learned = file_digest(policy_files(policy)[0]) if kind == "learned" else ""
-    exact = json.dumps([asdict(job), weights, learned, problems, dtype], sort_keys=True)
+    kind, _, policy = str(rules.get("policy", "")).partition(":")
+    learned = file_digest(policy_files(policy)[0]) if kind == "learned" and policy else ""
+    exact = json.dumps([asdict(job), weights, learned, problems, rules, dtype], sort_keys=True)
     parts = f"{job.task} {job.decoder} {job.options.get('budget') or 'full'}"
     return re.sub(r"[^A-Za-z0-9]+", "-", f"{parts} {_short(exact.encode())}").strip("-")
 
