@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from xpredflow.cli import app
+from xpredflow.cli.completion import table_names
 from xpredflow.policies.beta import BetaNetwork, save_policy
 
 QUICK = ["-t", "minimath", "--limit", "2", "-o", "gen_length=8", "-o", "max_batch=16"]
@@ -156,3 +157,10 @@ def test_ctrl_c_says_how_to_go_on(
     result = run("reproduce", "anchor", "--out", str(tmp_path), *QUICK)
     assert result.exit_code == 130
     assert "the same command goes on" in result.stderr
+
+
+def test_the_shell_offers_tables_in_the_papers_order() -> None:
+    offered = [name for name, _ in table_names("")]
+    assert offered[:6] == ["main", "softmask", "ablations", "policy", "passk", "topk"]
+    assert offered[6:] == ["anchor", "consistency", "alignment", "all"]
+    assert [name for name, _ in table_names("an")] == ["anchor"]

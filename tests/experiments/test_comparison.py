@@ -126,7 +126,7 @@ def test_the_comparison_as_a_report() -> None:
     ]
     assert [row[-1] for row in report.rows] == ["", "yes", "yes", "", "yes"]
     assert report.rules == ["mask: no settings", "flow: tau=0.7 or 0.9"]
-    assert report.notes[0].startswith("Our problems: 3 of minimath, of the validation split.")
+    assert report.notes[0].startswith("Problems: 3 of minimath, of the validation split.")
     assert not any("leads" in note or "above every" in note for note in report.notes)
     entry = report.data["points"][2]
     assert (entry["setting"], entry["unbeaten"]) == ("0.7", True)

@@ -146,11 +146,11 @@ def _source(method: Method, pair: Pair, inputs: Inputs) -> str:
 
 
 def problems(bench: Bench) -> str:
-    """Which problems our figures are of, and what a share of the budget is."""
+    """Which problems the figures are of, and what a share of the budget is."""
     plan = bench.plan
     counts = ", ".join(f"{plan.problems(task)} of {task.name}" for task in plan.tasks)
     full = ", ".join(f"{plan.positions(task)} on {task.name}" for task in plan.tasks)
     return (
-        f"Our problems: {counts}, of the {plan.split} split. The full budget is a pass per"
+        f"Problems: {counts}, of the {plan.split} split. The full budget is a pass per"
         f" position: {full}."
     )
