@@ -53,7 +53,8 @@ def test_the_main_table_is_made_once(
     assert rows["flow"]["rules"]["tau"] == 0.9
     assert rows["full"]["rules"]["decoder"] == "mask"
     assert table["command"].startswith("xpredflow reproduce main --aligned my/aligned --policy ")
-    assert table["command"].endswith("--option max_batch=16 --out " + f"{tmp_path / 'out'} --json")
+    assert f" --out {tmp_path / 'out'} " in table["command"]
+    assert table["command"].endswith("--option gen_length=8 --option max_batch=16 --json")
     assert len(table["claims"]) == 8
     assert json.loads((tmp_path / "out/main.json").read_text()) == table
     kept = list((tmp_path / "out/samples").glob("minimath-*.jsonl"))

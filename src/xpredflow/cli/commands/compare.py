@@ -1,6 +1,6 @@
 """`xpredflow compare`: accuracy over forward passes for several decoders."""
 
-import json as json_text
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,12 +8,15 @@ import typer
 
 from xpredflow.cli import options as shared
 from xpredflow.cli import task_options as own
+from xpredflow.cli.bench_flags import BenchFlags, takes_bench_flags
 from xpredflow.cli.completion import decoder_names
-from xpredflow.cli.options import command, merged
+from xpredflow.cli.options import command
 
 
+@takes_bench_flags
 def compare(
     context: typer.Context,
+    flags: BenchFlags,
     decoder: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,22 +49,11 @@ def compare(
         ),
     ] = None,
     model: shared.Model = None,
-    task: own.Tasks = None,
     split: own.Split = "validation",
     limit: shared.Limit = 100,
-    option: shared.Option = None,
     out: Annotated[
         Path, typer.Option(help="Directory of the comparison; samples are kept and reused there.")
     ] = Path("runs/compare"),
-    json: shared.Json = False,
-    column: own.Column = None,
-    grader: own.Grader = None,
-    response_length: own.ResponseLength = None,
-    data: shared.Data = None,
-    template: shared.Template = None,
-    dtype: shared.Dtype = None,
-    device: shared.Device = None,
-    unsafe: shared.Unsafe = False,
 ) -> None:
     """Compare decoders by their accuracy over forward passes, on minicode and minimath or -t.
 
@@ -77,21 +69,15 @@ def compare(
       xpredflow compare -d flow:learned:runs/policy/best --sweep eb:0.1,0.5 -m runs/aligned/model
       xpredflow compare -d flow -d mask -b 1/4 -t mine.jsonl --column prompt=question
     """
-    options = merged({}, option, example="gen_length=64")
-    files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
-    of_file = own.of_file(column, grader, response_length)
-
     from xpredflow.cli.bench_bar import BenchBar, stoppable
     from xpredflow.experiments.compare import compare as run
     from xpredflow.experiments.contenders import BUDGETS
-    from xpredflow.tasks import make_tasks
 
-    tasks = make_tasks(task or ["minicode", "minimath"], data=files, template=template, **of_file)
     watch = BenchBar()
     with stoppable(watch, out):
         found = run(
             model,
-            tasks,
+            flags.tasks(),
             decoder,
             sweep,
             [cap for text in budget or BUDGETS for cap in text.split(",") if cap.strip()],
@@ -99,11 +85,11 @@ def compare(
             limit=limit,
             out=out,
             watch=watch,
-            dtype=dtype,
-            device=device,
-            unsafe=unsafe,
+            dtype=flags.dtype,
+            device=flags.device,
+            unsafe=flags.unsafe,
             command=command(context),
-            **options,
+            **flags.options(),
         )
-    typer.echo(json_text.dumps(found.record()) if json else found.page)
+    typer.echo(json.dumps(found.record()) if flags.json else found.page)
     typer.echo(f"written to {out}", err=True)

@@ -1,6 +1,6 @@
 """`xpredflow reproduce`: the paper's tables on our models."""
 
-import json as json_text
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,12 +8,15 @@ import typer
 
 from xpredflow.cli import options as shared
 from xpredflow.cli import task_options as own
+from xpredflow.cli.bench_flags import BenchFlags, takes_bench_flags
 from xpredflow.cli.completion import model_names, table_names
-from xpredflow.cli.options import command, merged
+from xpredflow.cli.options import command
 
 
+@takes_bench_flags
 def reproduce(
     context: typer.Context,
+    flags: BenchFlags,
     tables: Annotated[
         list[str],
         typer.Argument(
@@ -56,22 +59,11 @@ def reproduce(
             help="Answers that anchor and consistency show the model; default: the tasks' own.",
         ),
     ] = None,
-    task: own.Tasks = None,
     split: own.Split = "test",
     limit: shared.Limit = 500,
-    option: shared.Option = None,
     out: Annotated[
         Path, typer.Option(help="Directory of the tables; samples are kept and reused there.")
     ] = Path("runs/results"),
-    json: shared.Json = False,
-    column: own.Column = None,
-    grader: own.Grader = None,
-    response_length: own.ResponseLength = None,
-    data: shared.Data = None,
-    template: shared.Template = None,
-    dtype: shared.Dtype = None,
-    device: shared.Device = None,
-    unsafe: shared.Unsafe = False,
 ) -> None:
     """Make the paper's tables and figures, with its figures beside ours.
 
@@ -88,16 +80,11 @@ def reproduce(
       xpredflow reproduce main -t humaneval -t mbpp -m GSAI-ML/LLaDA-8B-Instruct \\
           --aligned DIR --policy FILE --device cuda
     """
-    options = merged({}, option, example="gen_length=64")
-    files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
-    of_file = own.of_file(column, grader, response_length)
-
     from xpredflow.cli.bench_bar import BenchBar, stoppable
     from xpredflow.experiments.bench import Plan
     from xpredflow.experiments.inputs import Inputs
     from xpredflow.experiments.report import record, write
     from xpredflow.experiments.tables import Reproduction, write_index
-    from xpredflow.tasks import make_tasks
 
     inputs = Inputs(
         models=tuple(model or ()),
@@ -107,14 +94,22 @@ def reproduce(
         align_run=align_run,
         answers=answers,
     )
-    tasks = make_tasks(task or ["minicode", "minimath"], data=files, template=template, **of_file)
-    plan = Plan(tuple(tasks), out, split, limit, options, dtype, device, unsafe)
+    plan = Plan(
+        tuple(flags.tasks()),
+        out,
+        split,
+        limit,
+        flags.options(),
+        flags.dtype,
+        flags.device,
+        flags.unsafe,
+    )
     reproduction = Reproduction(tables, inputs, plan)
     watch, made_with = BenchBar(), command(context)
     with stoppable(watch, out):
         for table, report in reproduction.make(watch):
             page = write(report, table.name, out, made_with)
-            shown = json_text.dumps(record(report, table.name, made_with)) if json else page
+            shown = json.dumps(record(report, table.name, made_with)) if flags.json else page
             typer.echo(shown)
     for name, why in reproduction.left_out.items():
         typer.echo(f"left out: {name} {why}", err=True)
