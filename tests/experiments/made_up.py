@@ -1,6 +1,9 @@
 """Results as an evaluation could have found them, without any evaluation."""
 
+from typing import Any
+
 from xpredflow.evaluation.statistics import Summary, wilson
+from xpredflow.experiments.bench import Measured
 
 
 def found(right: int, n: int = 100, passes: float = 10.0, **changes) -> Summary:
@@ -22,3 +25,10 @@ def found(right: int, n: int = 100, passes: float = 10.0, **changes) -> Summary:
         "pass_at": {1: right / n},
     }
     return Summary(**{**values, **changes})
+
+
+def measured(
+    right: int, passes: float = 10.0, budget: str = "1/4 (16 passes)", cap: int = 16, **rules: Any
+) -> Measured:
+    """The same with a cap and rules."""
+    return Measured(found(right, passes=passes), budget, cap, rules)

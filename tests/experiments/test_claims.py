@@ -1,20 +1,15 @@
 """Every table's claims on made-up results: both outcomes, with the figures in the sentence."""
 
-import pytest
-from made_up import found
+from dataclasses import replace
 
-from xpredflow.experiments import (
-    ablations,
-    alignment_losses,
-    anchor,
-    clean_consistency,
-    main_table,
-    passk,
-    policies,
-    softmask,
-    topk,
-)
-from xpredflow.experiments.claims import fewer_passes, more_accurate
+import pytest
+from made_up import found, measured
+
+from xpredflow.experiments import alignment_losses, anchor, clean_consistency
+from xpredflow.experiments.appendix_tables import PASSK, POLICY, READOUT_KEYS, TOPK
+from xpredflow.experiments.claims import fewer_passes, more_accurate, pass_at
+from xpredflow.experiments.decoding_table import pass_at_each_k
+from xpredflow.experiments.paper_tables import ABLATIONS, MAIN, SOFTMASK
 from xpredflow.training.align.consistency import Consistency
 
 
@@ -47,19 +42,27 @@ def test_main() -> None:
         "quarter": found(34, passes=24),
         "flow": found(45, passes=14),
         "matched": found(12, passes=14),
+        "extended": found(30, passes=24),
+        "matched extended": found(34, passes=24),
     }
-    assert outcomes(main_table.CLAIMS, papers) == [True, True, True, True]
-    slow = {**papers, "flow": found(30, passes=24), "matched": found(34, passes=24)}
-    assert outcomes(main_table.CLAIMS, slow) == [False, False, False, False]
-    lead = main_table.CLAIMS[3].judge("", papers).sentence
-    assert lead.endswith("(+33.0% against +11.0%)")
+    assert outcomes(MAIN.claims, papers) == [True] * 4 + [False] * 4
+    assert MAIN.claims[3].judge("", papers).sentence.endswith("(+33.0% against +11.0%)")
+    swapped = {
+        **papers,
+        **{"flow": papers["extended"], "matched": papers["matched extended"]},
+        **{"extended": papers["flow"], "matched extended": papers["matched"]},
+    }
+    assert outcomes(MAIN.claims, swapped) == [False] * 4 + [True] * 4
+    assert MAIN.claims[4].judge("", swapped).sentence.startswith("the flow with our extensions ")
 
 
 def test_softmask() -> None:
     papers = {"full": found(45), "mask": found(23), "soft": found(29), "flow": found(38)}
-    assert outcomes(softmask.CLAIMS, papers) == [True, True]
-    assert outcomes(softmask.CLAIMS, {**papers, "soft": found(40)}) == [True, False]
-    assert outcomes(softmask.CLAIMS, {**papers, "soft": found(20)}) == [False, True]
+    papers["extended"] = found(10)
+    assert outcomes(SOFTMASK.claims, papers) == [True, True, False]
+    assert outcomes(SOFTMASK.claims, {**papers, "soft": found(40)}) == [True, False, False]
+    assert outcomes(SOFTMASK.claims, {**papers, "extended": found(30)}) == [True, True, True]
+    assert outcomes(SOFTMASK.claims, {**papers, "soft": found(20)}) == [False, True, False]
 
 
 def test_ablations() -> None:
@@ -69,9 +72,9 @@ def test_ablations() -> None:
         "reediting": found(27),
         "alignment": found(17),
     }
-    assert outcomes(ablations.CLAIMS, papers) == [True] * 4
+    assert outcomes(ABLATIONS.claims, papers) == [True] * 4
     changed = {**papers, "alignment": found(45)}
-    assert outcomes(ablations.CLAIMS, changed) == [True, True, False, False]
+    assert outcomes(ABLATIONS.claims, changed) == [True, True, False, False]
 
 
 def test_policy() -> None:
@@ -81,23 +84,23 @@ def test_policy() -> None:
         "confidence": found(25, passes=20),
         "learned": found(33, passes=35),
     }
-    assert outcomes(policies.CLAIMS, papers) == [True] * 4
-    assert outcomes(policies.CLAIMS, {**papers, "learned": found(29, passes=61)})[:2] == [False] * 2
+    assert outcomes(POLICY.claims, papers) == [True] * 4
+    assert outcomes(POLICY.claims, {**papers, "learned": found(29, passes=61)})[:2] == [False] * 2
     hasty = {**papers, "learned": found(33, passes=10), "small": found(0, passes=50)}
-    assert outcomes(policies.CLAIMS, hasty) == [True, True, False, False]
+    assert outcomes(POLICY.claims, hasty) == [True, True, False, False]
 
 
 def test_topk() -> None:
     steps = (35.1, 37.2, 38.1, 38.6, 38.6)
     papers = {
         key: found(right, passes=s)
-        for key, right, s in zip(topk.KEYS, (33, 30, 30, 29, 29), steps, strict=True)
+        for key, right, s in zip(READOUT_KEYS, (33, 30, 30, 29, 29), steps, strict=True)
     }
-    assert topk.KEYS == ("1", "2", "4", "8", "None")
-    assert outcomes(topk.CLAIMS, papers) == [True, True]
-    assert outcomes(topk.CLAIMS, {**papers, "4": found(34, passes=36)}) == [False, False]
-    same = {key: found(30, passes=24) for key in topk.KEYS}
-    assert outcomes(topk.CLAIMS, same) == [True, False]
+    assert READOUT_KEYS == ("1", "2", "4", "8", "None")
+    assert outcomes(TOPK.claims, papers) == [True, True]
+    assert outcomes(TOPK.claims, {**papers, "4": found(34, passes=36)}) == [False, False]
+    same = {key: found(30, passes=24) for key in READOUT_KEYS}
+    assert outcomes(TOPK.claims, same) == [True, False]
 
 
 def test_passk() -> None:
@@ -111,11 +114,12 @@ def test_passk() -> None:
         "greedy full": found(41),
         "hot full": drawn(0.01, 0.03),
     }
-    assert outcomes(passk.CLAIMS, papers) == [True] * 5
-    assert passk.pass_at(papers["expected"], 10) == 0.34
-    assert passk.cell(papers["sampled 1"]) == "33.0 / 33.0 / 50.0 / 50.0, 10.0 passes"
+    assert outcomes(PASSK.claims, papers) == [True] * 5
+    assert pass_at(papers["expected"], 10) == 0.34
+    shown = pass_at_each_k(replace(measured(0), summary=papers["sampled 1"]))
+    assert shown == "33.0 / 33.0 / 50.0 / 50.0, 10.0 of 16 passes"
     equal = dict.fromkeys(papers, drawn(0.3, 0.3))
-    assert outcomes(passk.CLAIMS, equal) == [False] * 5
+    assert outcomes(PASSK.claims, equal) == [False] * 5
 
 
 def test_the_papers_anchor_figures_agree_with_its_claims() -> None:

@@ -3,13 +3,15 @@
 from math import log
 
 import pytest
-from made_up import found
+from made_up import measured
 
 from xpredflow import InputError
-from xpredflow.experiments.bench import Trial
-from xpredflow.experiments.compare import area_grid, areas, compared, goal
+from xpredflow.experiments.bench import Bench, Plan, Trial
+from xpredflow.experiments.compare_report import area_grid, areas_of, compared
+from xpredflow.experiments.contenders import contenders, distinct_budgets
 from xpredflow.experiments.parallelism import Point, area, staircase, unbeaten
-from xpredflow.experiments.specs import budgets_of, contenders
+from xpredflow.experiments.rules import rules_lines
+from xpredflow.tasks import make_task
 
 
 def test_the_area_is_a_mean_over_log_shares() -> None:
@@ -37,101 +39,121 @@ def test_the_front_and_the_staircase() -> None:
     assert staircase(points) == [(0.1, 0.4), (0.5, 0.9)]
 
 
-def test_decoders_without_a_sweep_run_under_every_budget() -> None:
-    [mask] = contenders("mask", ["1/4", "full"])
-    assert [variant.label for variant in mask.variants] == ["budget 1/4", "budget full"]
-    assert mask.variants[0].trial == Trial("mask", {"budget": "1/4"})
-    assert mask.variants[1].trial == Trial("mask")
+def test_a_decoder_runs_under_every_budget() -> None:
+    [mask] = contenders(["mask"], [], ["1/4", "full"])
+    assert [variant.trial for variant in mask.variants] == [
+        Trial("mask", {"budget": "1/4"}),
+        Trial("mask", {"budget": "full"}),
+    ]
+    assert {variant.setting for variant in mask.variants} == {""}
 
 
 def test_a_sweep_runs_each_value_at_full_budget() -> None:
-    text = "threshold:{0.5, 0.9},flow:power:8+tau={0.7,0.9}+top_k=2,mask+budget=1/3"
-    sweep, flow, mask = contenders(text, ["1/4"])
-    assert sweep.spec == "threshold:{0.5, 0.9}"
-    assert [variant.trial for variant in sweep.variants] == [
-        Trial("threshold", {"threshold": "0.5"}),
-        Trial("threshold", {"threshold": "0.9"}),
-    ]
-    assert flow.variants[1].label == "0.9"
+    sweeps = ["threshold:0.5, 0.9", "flow:power:8+top_k=2+tau=0.7,0.9", "mask+steps=1/8,1/3"]
+    threshold, flow, mask = contenders([], sweeps, ["1/4"])
+    assert threshold.spec == "threshold:0.5, 0.9"
+    assert [variant.setting for variant in threshold.variants] == ["0.5", "0.9"]
+    assert threshold.variants[1].trial == Trial("threshold", {"budget": "full", "threshold": "0.9"})
+    assert flow.variants[1].setting == "0.9"
     assert flow.variants[1].trial == Trial(
-        "flow", {"policy": "power:8", "tau": "0.9", "top_k": "2"}
+        "flow", {"budget": "full", "policy": "power:8", "top_k": "2", "tau": "0.9"}
     )
-    assert [variant.trial.options for variant in mask.variants] == [{"budget": "1/3"}]
+    assert [v.trial.options for v in mask.variants] == [{"steps": "1/8"}, {"steps": "1/3"}]
+
+
+def test_a_budget_of_its_own_replaces_the_others() -> None:
+    own, other = contenders(["mask+budget=1/3", "mask:margin"], [], ["1/4", "1/2"])
+    assert [variant.trial.options for variant in own.variants] == [{"budget": "1/3"}]
+    assert len(other.variants) == 2
 
 
 def test_paths_keep_their_colons_and_pluses() -> None:
-    [flow] = contenders("flow:learned:a+b/c:d+tau=0.8", ["1/4"])
+    [flow] = contenders(["flow:learned:a+b/c:d+tau=0.8"], [], ["1/4"])
     options = flow.variants[0].trial.options
     assert options == {"budget": "1/4", "policy": "learned:a+b/c:d", "tau": "0.8"}
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("decoders", "sweeps", "message"),
     [
-        (" , ", "no decoders were given"),
-        ("maks", "did you mean 'mask'"),
-        ("mask,mask", "given twice"),
-        ("threshold:{0.5", "at most one list of values"),
-        ("threshold:{0.5}+temperature={0,1}", "at most one list of values"),
-        ("threshold:{}", "the braces are empty"),
-        ("threshold:", "nothing follows the colon"),
+        ([], [], "no decoders were given"),
+        (["maks"], [], "did you mean 'mask'"),
+        (["mask", "mask"], [], "given twice"),
+        (["threshold:"], [], "nothing follows the colon"),
+        ([], ["threshold"], "end it with a list of values"),
+        (["threshold:0.5,0.9"], [], r"a list of values is a sweep: --sweep threshold:0\.5,0\.9"),
+        (["threshold:{0.5, 0.9}"], [], r"without braces: --sweep threshold:0\.5,0\.9$"),
+        (
+            ["flow:power:8+tau={0.7,0.9}+top_k=2"],
+            [],
+            r"--sweep flow:power:8\+top_k=2\+tau=0\.7,0\.9$",
+        ),
+        (
+            ["flow:confidence,threshold:{0.5,0.9},mask"],
+            [],
+            r"a flag for each: -d flow:confidence --sweep threshold:0\.5,0\.9 -d mask$",
+        ),
     ],
 )
-def test_bad_specs_are_named(text: str, message: str) -> None:
+def test_bad_specs_and_the_former_writing_are_named(
+    decoders: list[str], sweeps: list[str], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
-        contenders(text, ["1/4"])
+        contenders(decoders, sweeps, ["1/4"])
 
 
 def test_budgets_are_passes_or_shares_of_the_length() -> None:
-    assert budgets_of("1, 1/4,50%,25%,full") == ["1", "25%", "50%", "full"]
-    for text in ("3/2", "0", "quarter", "1/0", ","):
+    assert distinct_budgets(["1", "1/4", "50%", "25%", "full", 1]) == ["1", "1/4", "50%", "full"]
+    for budgets in (["3/2"], ["0"], ["quarter"], ["1/0"], []):
         with pytest.raises(InputError, match="budget"):
-            budgets_of(text)
+            distinct_budgets(budgets)
 
 
 def test_the_comparison_as_a_report() -> None:
     points = [
-        Point("minimath", "mask", "budget 1/4", 0.25, found(40, passes=24)),
-        Point("minimath", "mask", "budget 1", 1.0, found(90, passes=96)),
-        Point("minimath", "flow", "budget 1/4", 0.2, found(50, passes=19.2)),
-        Point("minicode", "mask", "budget 1/4", 0.25, found(0, passes=24)),
-        Point("minicode", "flow", "budget 1/4", 0.25, found(10, passes=24)),
+        Point("minimath", "mask", "", 0.25, measured(40, 24, "1/4 (24 passes)", decoder="mask")),
+        Point("minimath", "mask", "", 1.0, measured(90, 96, "full (96 passes)", decoder="mask")),
+        Point("minimath", "flow:0.7,0.9", "0.7", 0.2, measured(50, 19.2, decoder="flow", tau=0.7)),
+        Point("minicode", "mask", "", 0.25, measured(0, 24, decoder="mask")),
+        Point("minicode", "flow:0.7,0.9", "0.9", 0.25, measured(10, 24, decoder="flow", tau=0.9)),
     ]
-    best = areas(points)
-    assert best["flow"]["minimath"] == pytest.approx(0.5 * log(5) / log(20))
-    assert best["mask"]["minicode"] == 0
-    report = compared(points, "tiny", ["A note."])
+    areas = areas_of(points)
+    assert areas["flow:0.7,0.9"]["minimath"] == pytest.approx(0.5 * log(5) / log(20))
+    assert areas["mask"]["minicode"] == 0
+    report = compared(points, "tiny", Bench(Plan((make_task("minimath"),), limit=3)))
     assert report.rows[0] == [
-        *("minimath", "mask", "budget 1/4", "40.0 [30.9, 49.8]", "24.0", "0.250", "")
+        *("minimath", "mask", "–", "1/4 (24 passes)", "40.0 [30.9, 49.8]", "24.0", "0.250", "")
     ]
     assert [row[-1] for row in report.rows] == ["", "yes", "yes", "", "yes"]
-    assert [entry["unbeaten"] for entry in report.data["points"]].count(True) == 3
-    lines = area_grid(best).splitlines()
-    assert lines[0] == "| decoder | minimath | minicode | mean area |"
-    assert [line.split()[1] for line in lines[2:]] == ["flow", "mask"]
+    assert report.rules == ["mask: no settings", "flow: tau=0.7 or 0.9"]
+    assert report.notes[0].startswith("Problems: 3 of minimath, of the validation split.")
+    assert not any("leads" in note or "above every" in note for note in report.notes)
+    entry = report.data["points"][2]
+    assert (entry["setting"], entry["unbeaten"]) == ("0.7", True)
+    assert (entry["budget"], entry["rules"]["tau"]) == ("1/4 (16 passes)", 0.7)
+    assert entry["summary"]["passes_mean"] == 19.2
+    lines = area_grid(areas).splitlines()
+    assert lines[0].split("|")[1:-1] == [
+        *(" decoder      ", " minimath ", " minicode ", " mean area ")
+    ]
+    assert [line.split()[1] for line in lines[2:]] == ["flow:0.7,0.9", "mask"]
     assert lines[2].split()[3] == "0.269"
 
 
-def test_the_goal_is_judged_at_every_point_of_the_others() -> None:
-    learned = [
-        Point("minimath", "flow:learned:a+tau={0.7,0.9}", "0.7", 0.06, found(80, passes=4)),
-        Point("minimath", "flow:learned:a+tau={0.7,0.9}", "0.9", 0.12, found(90, passes=8)),
+def test_rule_sets_that_differ_in_one_setting_share_a_line() -> None:
+    flow = {"decoder": "flow", "policy": "confidence", "tau": 0.9, "commit": None, "top_k": 1}
+    sets = [
+        flow,
+        flow | {"tau": 0.8},
+        flow,
+        flow | {"top_k": 2},  # another setting than the line's
+        flow | {"policy": "power:8"},
+        {"decoder": "mask", "confirm": True},
+        {},
     ]
-    beaten = [
-        Point("minimath", "eb", "0.1", 0.12, found(90, passes=8)),  # equal is on the curve
-        Point("minimath", "eb", "0.5", 0.08, found(80, passes=5)),
-        Point("minimath", "mask", "budget 1", 1.0, found(99, passes=64)),  # beyond the range
-        Point("minimath", "flow:power:8", "budget 1/4", 0.07, found(95, passes=4)),
+    assert rules_lines(sets) == [
+        "flow (confidence): tau=0.9 or 0.8, commit=off, top_k=1",
+        "flow (confidence): tau=0.9, commit=off, top_k=2",
+        "flow (power:8): tau=0.9, commit=off, top_k=1",
+        "mask: confirm=on",
     ]
-    who = "On minimath, flow with a learned policy, all its settings together,"
-    span = "every other decoder's curve from 0.05 to 0.25 of the full budget"
-    assert goal(learned + beaten) == [f"{who} is on or above {span}."]
-    # faster than the range: what it solves counts from 0.05 on, where the flow has nothing yet
-    fast = Point("minimath", "credit", "0.7", 0.03, found(10, passes=2))
-    better = Point("minimath", "eb", "0.2", 0.1, found(81, passes=6))
-    assert goal([*learned, *beaten, fast, better]) == [
-        f"{who} is not above {span} (credit, 0.7: 10.0% in 2.0 passes against 0.0%;"
-        " eb, 0.2: 81.0% in 6.0 passes against 80.0%)."
-    ]
-    assert goal(beaten) == []
-    assert goal(learned) == []

@@ -5,15 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_up import found
+from made_up import measured
 
 from xpredflow import InputError
-from xpredflow.experiments import alignment_losses, anchor, clean_consistency, main_table
+from xpredflow.experiments import alignment_losses, anchor, clean_consistency
 from xpredflow.experiments.claims import Outcome
-from xpredflow.experiments.decoding import Layout, accuracy_and_passes, arranged
 from xpredflow.experiments.inputs import Inputs, Pair
+from xpredflow.experiments.paper_tables import MAIN
 from xpredflow.experiments.report import NO_PICTURE, Report, grid, markdown, write
-from xpredflow.experiments.tables import TABLES, choose, write_index
+from xpredflow.experiments.tables import choose, write_index
+from xpredflow.registry import TABLES
 from xpredflow.training.align.consistency import Consistency
 
 REPORT = Report(
@@ -23,6 +24,7 @@ REPORT = Report(
     data={"rows": [1]},
     outcomes=[Outcome("tiny", True, "up (2)"), Outcome("tiny", False, "not down (1)")],
     notes=["A note."],
+    rules=["flow (learned:a): tau=0.9"],
 )
 PAGE = r"""# A table
 
@@ -33,6 +35,10 @@ Made with `xpredflow reproduce x`.
 | a\|b | 1.0  |
 
 - A note.
+
+## Rules in force
+
+- flow (learned:a): tau=0.9
 
 ## The paper's claims on our models
 
@@ -62,20 +68,31 @@ def test_files_of_a_report(tmp_path: Path) -> None:
 
 
 def test_the_main_table_quotes_both_of_the_papers_figures() -> None:
-    methods = main_table.methods(Inputs(policy="p"))
-    column = {method.key: found(45, passes=14.25) for method in methods}
-    layout = Layout("Main", methods, main_table.CLAIMS, accuracy_and_passes, ("Last.",))
-    report = arranged(layout, {"tiny, minicode": column, "tiny, minimath": column}, ["First."])
+    column = {method.key: measured(45, passes=14.25) for method in MAIN.methods}
+    column["flow"] = measured(45, passes=14.25, decoder="flow", policy="learned:p", tau=0.9)
+    report = MAIN.arranged({"tiny, minicode": column, "tiny, minimath": column}, ["First."])
     assert report.header[:3] == ["", "tiny, minicode", "tiny, minimath"]
     assert report.header[3] == "paper: LLaDA-8B-Instruct, HumanEval"
-    [flow] = [row for row in report.rows if row[0].startswith("x-prediction flow")]
-    assert flow[1] == "45.0 [35.6, 54.8], 14.2 passes"
-    assert flow[3] == "45.12, 73/128 steps (appendix: table 72.9, text 81.9)"
-    assert flow[4] == "33.00 (appendix: 32.60), 35/64 steps"
-    assert [row[6] for row in report.rows][-1] == "–"
-    assert report.notes == ["First.", "Last."]
-    assert len(report.outcomes) == 8
-    assert report.data["rows"][2]["ours"]["tiny, minimath"]["accuracy"] == 0.45
+    papers, ours = [row for row in report.rows if row[0].startswith("x-prediction flow")]
+    assert papers[0] == "x-prediction flow, the paper's rules, budget ≤ 1/4"
+    assert papers[1] == "45.0 [35.6, 54.8], 14.2 of 16 passes"
+    assert papers[3] == "45.12, 73/128 steps (appendix: table 72.9, text 81.9)"
+    assert papers[4] == "33.00 (appendix: 32.60), 35/64 steps"
+    assert ours[0] == "x-prediction flow, with our extensions, budget ≤ 1/4"
+    assert ours[3:] == ["–"] * 5  # the paper knows nothing of them
+    assert (report.notes[0], report.notes[2]) == ("First.", MAIN.notes[0])
+    assert len(report.outcomes) == 2 * 8
+    assert report.rules == ["flow (learned:p): tau=0.9"]
+    entry = report.data["rows"][2]["ours"]["tiny, minimath"]
+    assert (entry["accuracy"], entry["budget"]) == (0.45, "1/4 (16 passes)")
+    assert entry["rules"] == {"decoder": "flow", "policy": "learned:p", "tau": 0.9}
+
+
+def test_the_papers_rules_and_ours_stand_in_every_table_with_a_flow() -> None:
+    for name in ("main", "ablations", "policy", "softmask"):
+        labels = " ".join(method.label for method in TABLES[name].methods)
+        assert "the paper's rules" in labels
+        assert "with our extensions" in labels
 
 
 def test_the_anchor_and_consistency_tables_stand_beside_the_papers() -> None:
@@ -118,7 +135,7 @@ def test_all_leaves_out_what_lacks_an_input() -> None:
     assert chosen.left_out["main"].startswith("needs --aligned MODEL")
     assert chosen.left_out["alignment"].startswith("needs --align-run DIR")
     everything = Inputs((), ("a",), "p", "s", Path("r"))
-    assert choose(["all"], everything) == ([*TABLES.values()], {})
+    assert choose(["all"], everything) == ([TABLES[name] for name in TABLES], {})
     assert choose(["topk", "main", "topk"], everything).tables == [TABLES["topk"], TABLES["main"]]
 
 

@@ -1,4 +1,4 @@
-"""What the shell offers after --decoder, --policy and --model."""
+"""What the shell offers after --decoder, --policy, --model and reproduce."""
 
 from pathlib import Path
 
@@ -28,6 +28,15 @@ def model_names(incomplete: str) -> list[tuple[str, str]]:
         if (directory / "config.json").is_file():
             offers[str(directory)] = "checkpoint"
     return _matching(incomplete, offers)
+
+
+def table_names(incomplete: str) -> list[tuple[str, str]]:
+    """Tables that `reproduce` makes."""
+    from xpredflow.experiments.tables import ALL
+    from xpredflow.registry import TABLES
+
+    titles = {name: entry.summary for name, entry in TABLES.entries().items()}
+    return _matching(incomplete, {**titles, ALL: "every table whose inputs are there"})
 
 
 def _matching(incomplete: str, offers: dict[str, str]) -> list[tuple[str, str]]:

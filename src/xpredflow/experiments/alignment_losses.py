@@ -8,7 +8,7 @@ from xpredflow.errors import InputError
 from xpredflow.experiments.bench import Bench
 from xpredflow.experiments.claims import Claim
 from xpredflow.experiments.inputs import Inputs
-from xpredflow.experiments.report import Report, Table
+from xpredflow.experiments.report import Probe, Report
 from xpredflow.training.align.progress import LIMIT
 from xpredflow.training.common.plots import plot_alignment
 from xpredflow.training.common.runs import read_log
@@ -102,4 +102,4 @@ def _cells(curve: tuple[float, float] | None) -> list[str]:
     return ["–", "–"] if curve is None else [f"{value:.4g}" for value in curve]
 
 
-TABLE = Table("alignment", TITLE, ("align_run",), make, decodes=False)
+TABLE = Probe("alignment", TITLE, ("align_run",), make)

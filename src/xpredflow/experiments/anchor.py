@@ -12,12 +12,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from xpredflow.engine.signals import read
-from xpredflow.experiments.anchor_picture import draw
 from xpredflow.experiments.bench import Bench
 from xpredflow.experiments.claims import Claim
 from xpredflow.experiments.clean_answers import clean_answers
 from xpredflow.experiments.inputs import Inputs
-from xpredflow.experiments.report import Report, Table
+from xpredflow.experiments.plots import draw_recovery
+from xpredflow.experiments.report import Probe, Report
 from xpredflow.training.common.answer_batches import text_batch
 from xpredflow.training.common.answers import Answer
 from xpredflow.training.common.masking import all_clean
@@ -162,7 +162,7 @@ def make(bench: Bench, inputs: Inputs) -> Report:
     found: dict[str, Recovery] = {}
     for name, answers in clean_answers(bench, inputs, model).items():
         found[f"{source}, {name}"] = recovery(model, answers)
-        bench.say(f"{source}, {name}: {len(answers)} answers displaced")
+        bench.watch.say(f"{source}, {name}: {len(answers)} answers displaced")
     return arranged(found)
 
 
@@ -191,8 +191,8 @@ def arranged(found: dict[str, Recovery]) -> Report:
             "The paper calls the three endpoints equally far from the clean token. By its formula"
             " only the norms of mask and Gaussian are equal; here as there, nothing else is.",
         ],
-        draw=lambda picture: draw(shown, ALPHAS, picture),
+        draw=lambda picture: draw_recovery(shown, ALPHAS, picture),
     )
 
 
-TABLE = Table("anchor", TITLE, ("answers",), make, decodes=False)
+TABLE = Probe("anchor", TITLE, ("answers",), make)

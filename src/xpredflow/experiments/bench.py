@@ -1,75 +1,25 @@
-"""Runs jobs for tables: one model in memory at a time, samples kept on disk, nothing twice."""
+"""Runs trials for tables: one model in memory at a time, samples kept on disk, nothing twice."""
 
-import hashlib
-import json
-import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from xpredflow.decoders import option_owner
+from xpredflow.decoders import effective_settings, option_owner
 from xpredflow.engine import loop as engine
+from xpredflow.engine.budget import describe_budget, resolve_budget
 from xpredflow.errors import InputError, unknown_name
-from xpredflow.evaluation import Job, Sample, Summary, evaluate_job, summarise
-from xpredflow.evaluation.samples import Records
+from xpredflow.evaluation import run as evaluation
+from xpredflow.evaluation.run import Job, Records, Summary, evaluate_job, summarise
+from xpredflow.experiments.jobs import problems_digest, slug
+from xpredflow.experiments.rules import Rules
 from xpredflow.models import embedded
-from xpredflow.policies.beta import policy_files
-from xpredflow.settings import option_names
+from xpredflow.sandbox import Sandbox
+from xpredflow.settings import convert, option_names
 from xpredflow.tasks.base import Runner, Task
 from xpredflow.types import Model
 
-
-@dataclass(frozen=True)
-class Plan:
-    """On which problems, how many of them, with which options, and where samples are kept.
-
-    An option goes to every decoder that declares it, whatever else a trial says.
-    """
-
-    tasks: tuple[Task, ...]
-    out: Path
-    split: str = "test"
-    limit: int = 500
-    options: dict[str, Any] = field(default_factory=dict)
-    template: str | None = None
-
-    def check(self, trials: "list[Trial]", varied: tuple[str, ...] = ("budget",)) -> None:
-        """Refuse options that are varied or that no decoder has, and values it cannot take."""
-        if not self.tasks:
-            raise InputError("no tasks were given: choose minicode, minimath or both")
-        for name in varied:
-            if name in self.options:
-                raise InputError(f"-o {name}: {name} is what is varied here; leave it out")
-        for task in self.tasks:
-            task.size(self.split)
-        known = {name for trial in trials for name in _options_of(trial.decoder)} - {*varied}
-        for name in self.options:
-            if name not in known:
-                raise unknown_name("option", name, known)
-        for trial in trials:
-            engine.resolve(trial.decoder, self.options_for(trial.decoder) | trial.options)
-
-    def options_for(self, decoder: str) -> dict[str, Any]:
-        """The plan's options that a decoder declares."""
-        own = _options_of(decoder)
-        return {name: value for name, value in self.options.items() if name in own}
-
-    def problems(self, task: Task) -> int:
-        """How many problems of a task are used."""
-        return min(self.limit, task.size(self.split))
-
-    def positions(self, task: Task) -> int:
-        """Positions of a response: one pass each is the full budget."""
-        settings = {"gen_length": task.response_length, **self.options_for("mask")}
-        return engine.resolve("mask", settings)[0].gen_length
-
-
-def _options_of(decoder: str) -> list[str]:
-    owner = option_owner(decoder)
-    return option_names(engine.Options) + (option_names(owner) if owner else [])
+Source = str | Model  # a name, a directory or a hub id; or a model that is loaded already
 
 
 @dataclass(frozen=True)
@@ -81,101 +31,177 @@ class Trial:
     samples: int = 1
 
 
-Watch = Callable[[Sample], None]
-# Given a title and how many samples are to come: who watches them.
-Progress = Callable[[str, int], AbstractContextManager[Watch]]
+@dataclass(frozen=True)
+class Plan:
+    """On which problems, how many of them, with which options, and where samples are kept.
+
+    An option goes to every decoder that declares it, whatever else a trial says.
+    """
+
+    tasks: tuple[Task, ...]
+    out: Path | None = None  # None: samples are not kept
+    split: str = "validation"
+    limit: int = 100
+    options: dict[str, Any] = field(default_factory=dict)
+    dtype: str | None = None
+    device: str | None = None
+    unsafe: bool = False
+
+    def check(self, trials: list[Trial], varied: tuple[str, ...] = ("budget",)) -> None:
+        """Refuse options that are varied or that no decoder has, and values it cannot take."""
+        names = [task.name for task in self.tasks]
+        if not names:
+            raise InputError("no tasks were given: such as minicode or minimath")
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"two tasks are called {name!r}: give it once, or rename one")
+        for name in varied:
+            if name in self.options:
+                raise InputError(f"-o {name}: {name} is what is varied here; leave it out")
+        for task in self.tasks:
+            task.size(self.split)
+        known = {name for trial in trials for name in _options_of(trial.decoder)} - {*varied}
+        for name in self.options:
+            if name not in known:
+                raise unknown_name("option", name, known)
+        for trial in trials:
+            engine.resolve(trial.decoder, self.options_of(trial))
+
+    def options_of(self, trial: Trial) -> dict[str, Any]:
+        """The plan's options that the trial's decoder declares, and the trial's own, which win."""
+        declared = _options_of(trial.decoder)
+        return {n: value for n, value in self.options.items() if n in declared} | trial.options
+
+    def problems(self, task: Task) -> int:
+        """How many problems of a task are used."""
+        return min(self.limit, task.size(self.split))
+
+    def positions(self, task: Task) -> int:
+        """Positions of a response: one pass each is the full budget."""
+        return convert("gen_length", self.options.get("gen_length", task.response_length), int)
 
 
-def unwatched(title: str, total: int) -> AbstractContextManager[Watch]:
-    """No progress is shown."""
-    return nullcontext(lambda sample: None)
+def _options_of(decoder: str) -> list[str]:
+    owner = option_owner(decoder)
+    return option_names(engine.Options) + (option_names(owner) if owner else [])
 
 
-class Bench:
-    """What a plan's trials run on; `load` turns a source into a model."""
+class Watch(evaluation.Watch):
+    """Is told how far a bench is; this one keeps quiet, others override what they show."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        load: Callable[[str], Model],
-        judge: Runner | None = None,
-        progress: Progress = unwatched,
-        say: Callable[[str], None] = lambda line: None,
-    ) -> None:
-        self.plan, self.judge, self.progress, self.say = plan, judge, progress, say
-        self._load, self._loaded = load, ("", None)
+    def say(self, line: str) -> None:
+        """A sentence about what has been done."""
 
-    def model(self, source: str) -> Model:
+    def loading(self, source: str) -> AbstractContextManager[Any]:
+        """Entered while a model is loaded."""
+        return nullcontext()
+
+    def trials(self, count: int) -> None:
+        """How many trials there will be, where that is known."""
+
+    def trial(self, title: str, answers: int, cap: int) -> AbstractContextManager[Any]:
+        """Entered for a trial with so many answers to come, of at most `cap` passes each."""
+        return nullcontext()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a trial reached on a task, under which cap and which rules."""
+
+    summary: Summary
+    budget: str  # share and passes, such as `1/4 (16 passes)`
+    cap: int
+    rules: Rules = field(default_factory=dict)
+
+    def entry(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**asdict(self.summary), "budget": self.budget, "rules": self.rules}
+
+
+class Bench(AbstractContextManager["Bench"]):
+    """What a plan's trials run on. One that `decodes` programs has a sandbox while it is open."""
+
+    def __init__(self, plan: Plan, watch: Watch | None = None, decodes: bool = True) -> None:
+        self.plan, self.watch, self.decodes = plan, watch or Watch(), decodes
+        self._judge: Runner | None = None
+        self._open = ExitStack()
+        self._loaded: tuple[str, Model] | None = None
+
+    def __enter__(self) -> "Bench":
+        if self.decodes and any(task.runs_programs for task in self.plan.tasks):
+            self._judge = self._open.enter_context(Sandbox(unsafe=self.plan.unsafe)).runner
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+        self._loaded = None
+
+    def model(self, source: Source) -> Model:
         """The model of a source; the one before it is let go."""
-        if self._loaded[0] != source or self._loaded[1] is None:
-            self._loaded = ("", None)
-            self._loaded = (source, self._load(source))
+        if not isinstance(source, str):
+            return source
+        if self._loaded is None or self._loaded[0] != source:
+            self._loaded = None
+            how = {"dtype": self.plan.dtype, "device": self.plan.device}
+            given = {name: value for name, value in how.items() if value is not None}
+            with self.watch.loading(source):
+                self._loaded = (source, embedded.load(source, **given))
         return self._loaded[1]
 
-    def summary(self, source: str, task: Task, trial: Trial) -> Summary:
+    def measure(self, source: Source, task: Task, trial: Trial) -> Measured:
         """The trial's row for a model and a task; samples that are there already are reused."""
+        options = self.plan.options_of(trial)
         job = Job(
             task=task.name,
             split=self.plan.split,
             decoder=trial.decoder,
-            options=self.plan.options_for(trial.decoder) | trial.options,
+            options=options,
             limit=self.plan.problems(task),
             samples=trial.samples,
-            model=source,
-            template=self.plan.template,
+            model=name_of(source),
         )
-        title = _title(source, task, trial)
-        found = summarise(self._samples(task, job, title), job)
-        self.say(f"{title}: {found.accuracy:.1%} in {found.passes_mean:.1f} passes")
-        return found
-
-    def _samples(self, task: Task, job: Job, title: str) -> list[Sample]:
-        file = self.plan.out / "samples" / f"{slug(job)}.jsonl"
+        settings, decoder = engine.resolve(
+            trial.decoder,
+            {"gen_length": task.response_length, **options},
+            self._asked(source, trial),
+        )
+        rules = effective_settings(decoder)
+        budget = describe_budget(settings.budget, settings.gen_length)
+        cap = resolve_budget(settings.budget, settings.gen_length)
+        title = _title(source, task, trial, budget)
+        file = self._file(source, task, job, rules)
         done = Records(file, job).done
         left = job.limit * job.samples - len(done)
-        if not left:
-            return [done[number] for number in sorted(done)]
-        model = self.model(job.model)
-        with self.progress(title, left) as watch:
-            return evaluate_job(model, task, job, run=self.judge, out=file, watch=watch)
+        samples = [done[number] for number in sorted(done)]
+        if left:
+            model = self.model(source)
+            with self.watch.trial(title, left, cap):
+                samples = evaluate_job(
+                    model, task, job, run=self._judge, out=file, watch=self.watch
+                )
+        found = summarise(samples, job)
+        self.watch.say(f"{title}: {found.accuracy:.1%} in {found.passes_mean:.1f} passes")
+        return Measured(found, budget, cap, rules)
+
+    def _file(self, source: Source, task: Task, job: Job, rules: Rules) -> Path | None:
+        if self.plan.out is None:
+            return None
+        problems = problems_digest(task, job.split, job.limit)
+        name = slug(job, source, problems, rules, self.plan.dtype)
+        return self.plan.out / "samples" / f"{name}.jsonl"
+
+    def _asked(self, source: Source, trial: Trial) -> Model | None:
+        """The model where its own defaults decide about the rules; it need not be loaded else."""
+        if trial.decoder == "flow" and not {"policy", "rules"} <= trial.options.keys():
+            return self.model(source)
+        return None
 
 
-def _title(source: str, task: Task, trial: Trial) -> str:
+def name_of(source: Source) -> str:
+    """A model as tables name it."""
+    return source if isinstance(source, str) else source.name
+
+
+def _title(source: Source, task: Task, trial: Trial, budget: str) -> str:
     options = [f"{n}={v}" for n, v in trial.options.items() if n != "budget"]
-    budget = f"budget {trial.options.get('budget') or 'full'}"
-    return ", ".join([source, task.name, trial.decoder, budget, *options])
-
-
-def slug(job: Job) -> str:
-    """A file name that says what the job is and is another one for other weights.
-
-    It has no dot: samples of several processes are told apart by what follows the first.
-    """
-    kind, _, policy = str(job.options.get("policy", "")).partition(":")
-    files = [
-        weights_digest(job.model),
-        file_digest(policy_files(policy)[0]) if kind == "learned" else "",
-    ]
-    exact = json.dumps([asdict(job), files], sort_keys=True)
-    key = hashlib.blake2b(exact.encode(), digest_size=5).hexdigest()
-    parts = f"{job.task} {job.decoder} {job.options.get('budget') or 'full'}"
-    return re.sub(r"[^A-Za-z0-9]+", "-", f"{parts} {key}")
-
-
-@cache
-def weights_digest(source: str) -> str:
-    """Of a checkpoint's weights: one retrained under its old name is another model.
-
-    Nothing for a hub id, whose weights are taken to stay what they are.
-    """
-    embedded_name = source in embedded.embedded_names()
-    directory = embedded.assets(source) if embedded_name else Path(source).expanduser()
-    files = sorted(directory.glob("*.safetensors")) if directory.is_dir() else []
-    return "".join(file_digest(file) for file in files)
-
-
-@cache
-def file_digest(path: Path) -> str:
-    """Of a file of weights."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()[:16]
+    return ", ".join([name_of(source), task.name, trial.decoder, f"budget {budget}", *options])

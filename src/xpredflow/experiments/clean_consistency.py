@@ -6,7 +6,7 @@ from xpredflow.experiments.bench import Bench
 from xpredflow.experiments.claims import Claim
 from xpredflow.experiments.clean_answers import clean_answers
 from xpredflow.experiments.inputs import Inputs
-from xpredflow.experiments.report import Report, Table
+from xpredflow.experiments.report import Probe, Report
 from xpredflow.models import MaskedDiffusionModel
 from xpredflow.training.align.consistency import Consistency, consistency
 
@@ -43,7 +43,7 @@ def make(bench: Bench, inputs: Inputs) -> Report:
         for name, answers in clean_answers(bench, inputs, model).items():
             measured = consistency(model, answers)
             found.setdefault(f"{pair.pretrained}, {name}", {})[when] = measured
-            bench.say(f"{source}, {name}: {measured.agreement:.1%} of clean tokens kept")
+            bench.watch.say(f"{source}, {name}: {measured.agreement:.1%} of clean tokens kept")
     return arranged(found)
 
 
@@ -84,4 +84,4 @@ def _cells(found: Consistency) -> list[str]:
     return [NOT_MEASURED if share is None else f"{100 * share:.1f}" for share in shares]
 
 
-TABLE = Table("consistency", TITLE, ("aligned", "answers"), make, decodes=False)
+TABLE = Probe("consistency", TITLE, ("aligned", "answers"), make)

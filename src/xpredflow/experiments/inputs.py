@@ -1,8 +1,9 @@
 """What a reproduction is made from, as the user named it; what is missing is said by its option."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xpredflow.decoders import make_policy
 from xpredflow.errors import InputError
@@ -16,6 +17,9 @@ DESCRIBED = {
     "align_run": "--align-run DIR, the directory of an alignment run (xpredflow align)",
     "answers": "--answers FILE, because the tasks come without answers (xpredflow self-generate)",
 }
+
+
+SOFTNESS = ("k", "omega_s", "omega_a", "omega_b")  # what fine-tuning with soft masks settles
 
 
 class Pair(NamedTuple):
@@ -96,3 +100,17 @@ def _check_source(option: str, source: str | None) -> None:
             f"{option} {source!r}: expected {' or '.join(embedded.EMBEDDED)}, the directory of a"
             " checkpoint, or a hub id such as GSAI-ML/LLaDA-8B-Instruct"
         )
+
+
+def softness_of(checkpoint: str) -> dict[str, Any]:
+    """ω and k as softmask.json beside the weights has them; nothing where there is none."""
+    file = Path(checkpoint).expanduser() / "softmask.json"
+    if not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text())
+        return {name: found[name] for name in SOFTNESS if name in found}
+    except (json.JSONDecodeError, TypeError) as error:
+        raise InputError(
+            f"{str(file)!r} cannot be read ({error}): expected an object with {', '.join(SOFTNESS)}"
+        ) from error

@@ -4,21 +4,29 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xpredflow.evaluation import Summary
+from xpredflow.evaluation.run import Summary
+from xpredflow.experiments.bench import Measured
 
 LEAST = 1 / 20  # the smallest share of the full budget that counts
-MOST = 1 / 4  # the largest one at which the flow is meant to lead
 
 
 @dataclass(frozen=True)
 class Point:
-    """One setting of a decoder on a task; `share` of the full budget is what it used on average."""
+    """One setting of a decoder on a task; `share` of the full budget is what it used on average.
+
+    `setting` is the value of a sweep, nothing where the decoder is run under several budgets.
+    """
 
     task: str
     decoder: str
     setting: str
     share: float
-    summary: Summary
+    found: Measured
+
+    @property
+    def summary(self) -> Summary:
+        """The figures alone."""
+        return self.found.summary
 
     @property
     def place(self) -> tuple[float, float]:
@@ -60,8 +68,3 @@ def staircase(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]
         if not steps or accuracy > steps[-1][1]:
             steps.append((share, accuracy))
     return steps
-
-
-def reached(points: Iterable[tuple[float, float]], share: float) -> float:
-    """The curve at a share: the best accuracy among the points with at most that; 0 if none."""
-    return max((accuracy for at, accuracy in points if at <= share), default=0.0)

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from xpredflow.experiments.bench import Bench
 from xpredflow.experiments.claims import Outcome
@@ -27,21 +27,44 @@ class Report:
     outcomes: list[Outcome] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     more: list[str] = field(default_factory=list)  # further blocks of Markdown below the table
+    rules: list[str] = field(default_factory=list)  # a line per set of rules that was in force
     draw: Callable[[Path], bool] | None = None
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of the paper: its name, which inputs it cannot do without, how it is made.
+class Table(Protocol):
+    """A table by name: which inputs it cannot do without, and how it is made.
 
     One that `decodes` grades answers; the others only look at a model or a log.
     """
 
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def needs(self) -> tuple[str, ...]: ...
+
+    @property
+    def decodes(self) -> bool: ...
+
+    def make(self, bench: Bench, inputs: Inputs) -> Report: ...
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A table that decodes nothing, made by a function of its own."""
+
     name: str
     title: str
     needs: tuple[str, ...]
-    make: Callable[[Bench, Inputs], Report]
-    decodes: bool = True
+    probe: Callable[[Bench, Inputs], Report]
+    decodes: ClassVar[bool] = False
+
+    def make(self, bench: Bench, inputs: Inputs) -> Report:
+        """The report of the models or the run that was given."""
+        return self.probe(bench, inputs)
 
 
 def write(report: Report, name: str, out: Path, command: str) -> str:
@@ -77,6 +100,8 @@ def markdown(report: Report, command: str, picture: str | None = None) -> str:
     notes = report.notes + ([NO_PICTURE] if picture == "" else [])
     if notes:
         parts.append("\n".join(f"- {note}" for note in notes))
+    if report.rules:
+        parts += ["## Rules in force", "\n".join(f"- {line}" for line in report.rules)]
     if report.outcomes:
         parts += ["## The paper's claims on our models", "\n".join(map(_line, report.outcomes))]
     return "\n\n".join(parts) + "\n"
@@ -98,10 +123,3 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     rule = f"|{'|'.join('-' * (width + 2) for width in widths)}|"
     return "\n".join([line(cells[0]), rule, *map(line, cells[1:])])
-
-
-def plain(value: Any) -> Any:
-    """A dataclass, or a mapping of such, as JSON takes it."""
-    if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
-    return asdict(value)

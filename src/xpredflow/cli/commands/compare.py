@@ -1,78 +1,95 @@
 """`xpredflow compare`: accuracy over forward passes for several decoders."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import command, given, merged
+from xpredflow.cli import task_options as own
+from xpredflow.cli.bench_flags import BenchFlags, takes_bench_flags
+from xpredflow.cli.completion import decoder_names
+from xpredflow.cli.options import command
 
 
+@takes_bench_flags
 def compare(
     context: typer.Context,
-    decoders: Annotated[
-        str,
+    flags: BenchFlags,
+    decoder: Annotated[
+        list[str] | None,
         typer.Option(
-            "--decoders",
+            "--decoder",
             "-d",
-            metavar="DECODER,...",
-            help="Separated by commas: NAME[:VALUE][+OPTION=VALUE], where one VALUE may be a list"
-            " in braces.",
+            metavar="NAME[:VALUE][+OPTION=VALUE]",
+            help="A decoder to be run under each of the budgets; repeatable. Default, where no"
+            " sweep is given either: flow:confidence, mask and --sweep"
+            " threshold:0.5,0.7,0.9,0.95.",
+            autocompletion=decoder_names,
         ),
-    ] = "flow:confidence,threshold:{0.5,0.7,0.9,0.95},mask",
-    budgets: Annotated[
-        str,
+    ] = None,
+    sweep: Annotated[
+        list[str] | None,
         typer.Option(
-            "--budgets",
-            "-b",
-            metavar="BUDGET,...",
-            help="Caps on forward passes, as numbers or shares (1/4, 25%, full), for decoders"
-            " without a list of values.",
+            metavar="SPEC,VALUE...",
+            help="A decoder whose last value is a list: run once per value, at full budget;"
+            " repeatable.",
+            autocompletion=decoder_names,
         ),
-    ] = "1/16,1/8,1/4,1/2,full",
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--budget",
+            "-b",
+            metavar="N|SHARE",
+            help="A cap on forward passes: a number, or a share of the response's length: 1/4, 25%"
+            " or full; repeatable. Default: 1/16, 1/8, 1/4, 1/2 and full.",
+        ),
+    ] = None,
     model: shared.Model = None,
-    tasks: shared.Tasks = "minicode,minimath",
+    split: own.Split = "validation",
     limit: shared.Limit = 100,
-    split: shared.Split = "validation",
-    option: shared.Option = None,
     out: Annotated[
         Path, typer.Option(help="Directory of the comparison; samples are kept and reused there.")
     ] = Path("runs/compare"),
-    json: shared.Json = False,
-    dtype: shared.Dtype = None,
-    device: shared.Device = None,
-    data: shared.Data = None,
-    template: shared.Template = None,
-    unsafe: shared.Unsafe = False,
 ) -> None:
-    """Compare decoders by their accuracy over forward passes.
+    """Compare decoders by their accuracy over forward passes, on minicode and minimath or -t.
 
     OUT gets compare.md, compare.json and compare.png; a killed run goes on with the same command.
-    A decoder with a list of values in braces is run once per value at full budget, any other one
-    under each of the budgets.
+    `+budget=...` in a decoder or a sweep replaces the budgets.
 
     \b
     Examples:
-      xpredflow compare -d 'flow:confidence,threshold:{0.5,0.7,0.9,0.95},mask' --limit 50
-      xpredflow compare -d 'flow:learned:runs/policy/best,factor:{0.5,1,2}' -m runs/aligned/model
-      xpredflow compare -d 'mask,mask:entropy,mask+temperature=0.5' --budgets 1/8,1/4,1/2
-      xpredflow compare -d 'flow:power:8+tau={0.7,0.8,0.9}' -t minimath --json
+      xpredflow compare -d flow:confidence -d mask --sweep threshold:0.5,0.7,0.9 --limit 50
+      xpredflow compare -d flow:learned:tiny -d mask -b 1/8 -b 1/4 -t minimath
+      xpredflow compare --sweep flow:power:8+tau=0.7,0.8,0.9 -t minimath --json
+      xpredflow compare -d mask -d mask:entropy -d mask+temperature=0.5 -b 1/4 -b 1/2
+      xpredflow compare -d flow:learned:runs/policy/best --sweep eb:0.1,0.5 -m runs/aligned/model
+      xpredflow compare -d flow -d mask -b 1/4 -t mine.jsonl --column prompt=question
     """
-    from xpredflow.cli.benching import Request
-    from xpredflow.cli.comparison import run
+    from xpredflow.cli.bench_bar import BenchBar, stoppable
+    from xpredflow.experiments.compare import compare as run
+    from xpredflow.experiments.contenders import BUDGETS
 
-    request = Request(
-        tasks=[name.strip() for name in tasks.split(",") if name.strip()],
-        split=split,
-        limit=limit,
-        options=merged({}, option, example="gen_length=64"),
-        out=out,
-        json=json,
-        command=command(context),
-        source=given({"dtype": dtype, "device": device}),
-        data=merged({}, data, "--data", "mbpp=mbpp.jsonl"),
-        template=template,
-        unsafe=unsafe,
-    )
-    run(decoders, budgets, model, request)
+    watch = BenchBar()
+    with stoppable(watch, out):
+        found = run(
+            model,
+            flags.tasks(),
+            decoder,
+            sweep,
+            [cap for text in budget or BUDGETS for cap in text.split(",") if cap.strip()],
+            split=split,
+            limit=limit,
+            out=out,
+            watch=watch,
+            dtype=flags.dtype,
+            device=flags.device,
+            unsafe=flags.unsafe,
+            command=command(context),
+            **flags.options(),
+        )
+    typer.echo(json.dumps(found.record()) if flags.json else found.page)
+    typer.echo(f"written to {out}", err=True)

@@ -1,23 +1,29 @@
 """`xpredflow reproduce`: the paper's tables on our models."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.completion import model_names
-from xpredflow.cli.options import command, given, merged
+from xpredflow.cli import task_options as own
+from xpredflow.cli.bench_flags import BenchFlags, takes_bench_flags
+from xpredflow.cli.completion import model_names, table_names
+from xpredflow.cli.options import command
 
 
+@takes_bench_flags
 def reproduce(
     context: typer.Context,
+    flags: BenchFlags,
     tables: Annotated[
         list[str],
         typer.Argument(
             metavar="TABLE...",
             help="main, softmask, ablations, policy, passk, topk, anchor, consistency, alignment;"
             " or all.",
+            autocompletion=table_names,
         ),
     ],
     model: Annotated[
@@ -53,19 +59,11 @@ def reproduce(
             help="Answers that anchor and consistency show the model; default: the tasks' own.",
         ),
     ] = None,
-    tasks: shared.Tasks = "minicode,minimath",
+    split: own.Split = "test",
     limit: shared.Limit = 500,
-    split: shared.Split = "test",
-    option: shared.Option = None,
     out: Annotated[
         Path, typer.Option(help="Directory of the tables; samples are kept and reused there.")
     ] = Path("runs/results"),
-    json: shared.Json = False,
-    dtype: shared.Dtype = None,
-    device: shared.Device = None,
-    data: shared.Data = None,
-    template: shared.Template = None,
-    unsafe: shared.Unsafe = False,
 ) -> None:
     """Make the paper's tables and figures, with its figures beside ours.
 
@@ -79,12 +77,14 @@ def reproduce(
       xpredflow reproduce main policy
       xpredflow reproduce all --align-run runs/aligned --softmask runs/soft/model
       xpredflow reproduce main -m tiny --aligned runs/aligned/model --policy runs/policy/best
-      xpredflow reproduce main -t humaneval,mbpp --model GSAI-ML/LLaDA-8B-Instruct --device cuda \\
-          --aligned DIR --policy FILE
+      xpredflow reproduce main -t humaneval -t mbpp -m GSAI-ML/LLaDA-8B-Instruct \\
+          --aligned DIR --policy FILE --device cuda
     """
-    from xpredflow.cli.benching import Request
-    from xpredflow.cli.reproduction import run
+    from xpredflow.cli.bench_bar import BenchBar, stoppable
+    from xpredflow.experiments.bench import Plan
     from xpredflow.experiments.inputs import Inputs
+    from xpredflow.experiments.report import record, write
+    from xpredflow.experiments.tables import Reproduction, write_index
 
     inputs = Inputs(
         models=tuple(model or ()),
@@ -94,17 +94,24 @@ def reproduce(
         align_run=align_run,
         answers=answers,
     )
-    request = Request(
-        tasks=[name.strip() for name in tasks.split(",") if name.strip()],
-        split=split,
-        limit=limit,
-        options=merged({}, option, example="gen_length=64"),
-        out=out,
-        json=json,
-        command=command(context),
-        source=given({"dtype": dtype, "device": device}),
-        data=merged({}, data, "--data", "mbpp=mbpp.jsonl"),
-        template=template,
-        unsafe=unsafe,
+    plan = Plan(
+        tuple(flags.tasks()),
+        out,
+        split,
+        limit,
+        flags.options(),
+        flags.dtype,
+        flags.device,
+        flags.unsafe,
     )
-    run(tables, inputs, request)
+    reproduction = Reproduction(tables, inputs, plan)
+    watch, made_with = BenchBar(), command(context)
+    with stoppable(watch, out):
+        for table, report in reproduction.make(watch):
+            page = write(report, table.name, out, made_with)
+            shown = json.dumps(record(report, table.name, made_with)) if flags.json else page
+            typer.echo(shown)
+    for name, why in reproduction.left_out.items():
+        typer.echo(f"left out: {name} {why}", err=True)
+    write_index(out, reproduction.left_out)
+    typer.echo(f"written to {out}", err=True)

@@ -1,6 +1,6 @@
-"""Accuracy over forward passes as a picture: a panel per task, a staircase per decoder."""
+"""Pictures: decoders by accuracy over forward passes, and the probe of anchors over α."""
 
-import re
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,11 @@ MARKERS = "osD^vP*X"
 COLOURS = 20
 
 
-def draw(points: list[Point], areas: dict[str, dict[str, float]], picture: Path) -> bool:
-    """Points with their intervals; False where matplotlib is missing."""
+def draw_decoders(points: list[Point], areas: dict[str, dict[str, float]], picture: Path) -> bool:
+    """A panel per task, a staircase and points with their intervals per decoder.
+
+    False where matplotlib is missing.
+    """
     if find_spec("matplotlib") is None:
         return False
     from matplotlib import colormaps
@@ -29,7 +32,7 @@ def draw(points: list[Point], areas: dict[str, dict[str, float]], picture: Path)
             style = {
                 "color": colormaps["tab20"](number % COLOURS),
                 "marker": MARKERS[number % len(MARKERS)],
-                "linewidth": 2.0 if name.startswith("flow") else 0.8,
+                "linewidth": 1.2,
             }
             _curve(axes, own, style, _label(name, areas[name]))
         axes.axvline(LEAST, color="grey", linewidth=0.5, linestyle="--")
@@ -49,8 +52,7 @@ def draw(points: list[Point], areas: dict[str, dict[str, float]], picture: Path)
 
 
 def _label(name: str, areas: dict[str, float]) -> str:
-    """The decoder without its list of settings, which the table has."""
-    return f"{re.sub(r'{.*}', '{…}', name)} ({', '.join(f'{a:.3f}' for a in areas.values())})"
+    return f"{name} ({', '.join(f'{a:.3f}' for a in areas.values())})"
 
 
 def _curve(axes: Any, points: list[Point], style: dict[str, Any], label: str) -> None:
@@ -63,3 +65,27 @@ def _curve(axes: Any, points: list[Point], style: dict[str, Any], label: str) ->
     steps.append((max(1.0, steps[-1][0]), steps[-1][1]))
     line = {**style, "marker": ""}
     axes.step(*zip(*steps, strict=True), where="post", **line)
+
+
+def draw_recovery(shown: dict[str, Any], alphas: Sequence[float], picture: Path) -> bool:
+    """Accuracy above cross-entropy, a column per Recovery, by where it was measured.
+
+    False where matplotlib is missing.
+    """
+    if find_spec("matplotlib") is None:
+        return False
+    from matplotlib.figure import Figure  # not pyplot: no display and no global state
+
+    figure = Figure(figsize=(4 * len(shown), 6), layout="constrained")
+    panels = figure.subplots(2, len(shown), sharex=True, squeeze=False)
+    for column, (where, recovery) in enumerate(shown.items()):
+        for row, measure in enumerate(("accuracy", "cross_entropy")):
+            axes = panels[row][column]
+            for name, values in getattr(recovery, measure).items():
+                axes.plot(alphas, values, "o-", label=name)
+            axes.set(ylabel=measure.replace("_", "-"))
+        panels[0][column].set(title=where, ylim=(0, 1.02))
+        panels[1][column].set(xlabel="displacement α", ylim=(0, None))
+    panels[0][0].legend(title="endpoint")
+    save_figure(figure, picture)
+    return True

@@ -1,0 +1,61 @@
+"""The flags that `compare` and `reproduce` share, declared once and handed over as one value."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xpredflow.cli import options as shared
+from xpredflow.cli import task_options as own
+from xpredflow.cli.options import merged
+
+
+@dataclass(frozen=True)
+class BenchFlags:
+    """What is measured on which tasks, as the user wrote it."""
+
+    task: own.Tasks = None
+    option: shared.Option = None
+    json: shared.Json = False
+    column: own.Column = None
+    grader: own.Grader = None
+    response_length: own.ResponseLength = None
+    data: shared.Data = None
+    template: shared.Template = None
+    dtype: shared.Dtype = None
+    device: shared.Device = None
+    unsafe: shared.Unsafe = False
+
+    def options(self) -> dict[str, Any]:
+        """Options of the engine and the decoders by name."""
+        return merged({}, self.option, example="gen_length=64")
+
+    def tasks(self) -> list[Any]:
+        """The tasks themselves, minicode and minimath unless others were named."""
+        files = merged({}, self.data, "--data", "mbpp=mbpp.jsonl")
+        of_file = own.of_file(self.column, self.grader, self.response_length)
+
+        from xpredflow.tasks import make_tasks
+
+        names = self.task or ["minicode", "minimath"]
+        return make_tasks(names, data=files, template=self.template, **of_file)
+
+
+def takes_bench_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command these flags behind its own; its parameter `flags` gets their values."""
+    shown = dict(inspect.signature(command).parameters)
+    del shown["flags"]
+    added = inspect.signature(BenchFlags).parameters
+
+    def called(**values: Any) -> None:
+        flags = BenchFlags(**{name: values.pop(name) for name in added})
+        command(**values, flags=flags)
+
+    every = {**shown, **added}
+    called.__doc__, called.__name__ = command.__doc__, command.__name__
+    called.__module__ = command.__module__
+    called.__annotations__ = {name: given.annotation for name, given in every.items()}
+    called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [given.replace(kind=inspect.Parameter.KEYWORD_ONLY) for given in every.values()]
+    )
+    return called
