@@ -1,5 +1,6 @@
 """The command line. A command's file is imported when the command is called: --help is instant."""
 
+import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -11,7 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from xpredflow import __version__
-from xpredflow.errors import InputError
+from xpredflow.errors import InputError, unknown_name
 
 
 class Lazy(NamedTuple):
@@ -43,7 +44,7 @@ COMMANDS: dict[str, dict[str, Lazy]] = {
     },
     "Look up": {
         "models": Lazy("models:models", "Embedded models, and what can be loaded."),
-        "decoders": Lazy("models:decoders", "Decoders and policies, with their options."),
+        "decoders": Lazy("decoders:decoders", "Decoders and policies, with their options."),
         "policy": Lazy("train_policy:policy", "Look at a learned step-size policy."),
     },
 }
@@ -70,6 +71,12 @@ class Commands(TyperGroup):
         command.name = cmd_name
         return command
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        # not while the shell completes: there half a name is no mistake
+        if not ctx.resilient_parsing and args[0] not in self.list_commands(ctx):
+            raise unknown_name("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: click.HelpFormatter) -> None:
         for title, group in COMMANDS.items():
             with formatter.section(title):
@@ -81,6 +88,9 @@ class Commands(TyperGroup):
         except InputError as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from None
+        except KeyboardInterrupt:  # where a command has more to say it has said so
+            typer.echo("interrupted: nothing was kept; the same command begins anew", err=True)
+            raise typer.Exit(130) from None
 
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -111,8 +121,8 @@ def xpredflow(
     \b
     Examples:
       xpredflow demo
-      xpredflow generate "Hello" --decoder mask --budget 1/4 --json
-      xpredflow models
+      xpredflow generate "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters."
+      xpredflow eval --task minimath --limit 20
       xpredflow decoders flow
     """
 
@@ -123,4 +133,13 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             # a terminal without UTF-8 gets escapes rather than a crash in the middle of a text
             stream.reconfigure(errors="backslashreplace")
-    app()
+    try:
+        app(prog_name="xpredflow")
+    except BrokenPipeError:  # `| head -1` has seen enough
+        _close_quietly()
+
+
+def _close_quietly() -> None:
+    """What is still buffered has no reader: it must not be flushed when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)

@@ -1,36 +1,49 @@
-"""`xpredflow models` and `xpredflow decoders`: what there is, read off the registries."""
+"""`xpredflow models`: the embedded models, and the architectures that can be loaded."""
 
 import inspect
-import re
 import shutil
 import sys
 import textwrap
-from dataclasses import MISSING, fields
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 _MARGIN = 18  # the longest name is tiny-moe-aligned
-_COMMENTED = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
 
 
 def models() -> None:
-    """The embedded models and the architectures that can be loaded.
+    """The embedded models and the architectures that can be loaded, plug-ins included.
 
     \b
     Examples:
       xpredflow models
-      xpredflow generate "Hello" --model tiny
-      xpredflow generate "Hello" --model GSAI-ML/LLaDA-8B-Instruct --dtype bfloat16
+      xpredflow generate "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters." \\
+          --model tiny --decoder threshold
+      xpredflow generate "Explain diffusion." --model GSAI-ML/LLaDA-8B-Instruct --dtype bfloat16
     """
-    from xpredflow.models import FAMILIES
     from xpredflow.models.embedded import embedded_names
 
     for name in embedded_names():
-        _line(name, f"embedded: {_embedded(name)}")
-    for architecture, family in FAMILIES.items():
-        about = inspect.getdoc(sys.modules[family.__module__]) or ""
-        _line(family.family, f"{about.splitlines()[0]} Loads any {architecture} checkpoint.")
+        entry(name, f"embedded: {_embedded(name)}")
+    for architecture, family in _families().items():
+        about = f"{_about(family)} Loads any {architecture} checkpoint."
+        entry(getattr(family, "family", architecture), about.strip())
+
+
+def _families() -> dict[str, Any]:
+    """Architectures by the name in a checkpoint's config.json."""
+    from xpredflow import registry
+    from xpredflow.models import FAMILIES
+
+    known = FAMILIES.items() if isinstance(FAMILIES, dict) else ()
+    plugged = {name: found.item for name, found in registry.FAMILIES.entries().items()}
+    return {**dict(known), **plugged}
+
+
+def _about(family: Any) -> str:
+    """The first line of the module that a family fills, or else of the family itself."""
+    module = inspect.getdoc(sys.modules[family.__module__]) or inspect.getdoc(family) or ""
+    return module.split("\n")[0]
 
 
 def _embedded(name: str) -> str:
@@ -47,89 +60,9 @@ def _embedded(name: str) -> str:
     return f"{model.family} layout, {millions:.1f} M parameters, {aligned}"
 
 
-def decoders(
-    name: Annotated[
-        str | None, typer.Argument(help="A decoder or policy, to see its options in full.")
-    ] = None,
-) -> None:
-    """The decoders and the flow's step-size policies, with their options and defaults.
-
-    \b
-    Examples:
-      xpredflow decoders
-      xpredflow decoders flow
-      xpredflow generate "Hello" --decoder threshold:0.8
-      xpredflow generate "Hello" --policy constant:1/16 -o tau=0.95
-    """
-    from xpredflow.decoders import DECODERS, POLICIES
-    from xpredflow.errors import unknown_name
-
-    if name is None:
-        _overview()
-    elif name in DECODERS:
-        _detail(name, DECODERS[name].summary, DECODERS[name].options)
-    elif name in policies():
-        typer.echo(f"{name}: {policies()[name]}\nUse it with --policy {name}")
-        _options(POLICIES[name][0]) if name in POLICIES else None
-    else:
-        raise unknown_name("decoder or policy", name, [*DECODERS, *policies()])
-
-
-def policies() -> dict[str, str]:
-    """Every policy with its summary."""
-    from xpredflow.decoders import POLICIES
-    from xpredflow.policies.beta import LearnedPolicy
-
-    learned = (inspect.getdoc(LearnedPolicy) or "").splitlines()[0]
-    return {name: text for name, (_, text) in POLICIES.items()} | {"learned": learned}
-
-
-def _overview() -> None:
-    from xpredflow.decoders import DECODERS, POLICIES
-
-    typer.echo("Decoders (--decoder NAME, options with -o NAME=VALUE):")
-    for name, entry in DECODERS.items():
-        _line(name, f"{entry.summary}{_brief(entry.options)}")
-    typer.echo("\nStep-size policies of flow (--policy NAME or NAME:VALUE):")
-    for name, text in policies().items():
-        _line(name, text + (_brief(POLICIES[name][0]) if name in POLICIES else ""))
-
-
-def _detail(name: str, summary: str, declared: type) -> None:
-    from xpredflow.engine.loop import Options
-
-    typer.echo(f"{name}: {summary}\n\nOptions of {name} (-o NAME=VALUE):")
-    _options(declared)
-    typer.echo("\nOptions of every decoder (-o NAME=VALUE):")
-    _options(Options)
-
-
-def _options(declared: type) -> None:
-    """One line per option: name, default and the comment beside its declaration."""
-    comments = {
-        name: text
-        for owner in reversed(declared.__mro__[:-1])
-        for name, text in _COMMENTED.findall(inspect.getsource(owner))
-    }
-    for option in fields(declared):
-        typer.echo(f"  {_default(option):<32}  {comments.get(option.name, '')}".rstrip())
-
-
-def _brief(declared: type) -> str:
-    options = ", ".join(_default(option) for option in fields(declared))
-    return f" [{options}]" if options else ""
-
-
-def _default(option: Any) -> str:
-    value = option.default
-    if value is MISSING:
-        return option.name
-    return f"{option.name}={'none' if value is None else value}"
-
-
-def _line(name: str, text: str) -> None:
-    """One line; in a terminal it is folded under its first column."""
-    line = f"{name:<{_MARGIN}}{text}"
+def entry(name: str, text: str) -> None:
+    """A line of a catalogue; in a terminal it is folded under its first column."""
+    line = f"{name:<{_MARGIN - 1}} {text}"
     if sys.stdout.isatty():
         width = max(shutil.get_terminal_size().columns, 40)
         line = textwrap.fill(line, width, subsequent_indent=" " * _MARGIN, break_on_hyphens=False)
