@@ -6,7 +6,6 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, NamedTuple
 
-import click
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
@@ -77,7 +76,7 @@ class Commands(TyperGroup):
             raise unknown_name("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: Any, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, group in COMMANDS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, lazy.summary) for name, lazy in group.items()])

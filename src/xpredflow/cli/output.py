@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import typer
@@ -99,8 +99,7 @@ def rules_of(decoder: Decoder) -> dict[str, Any]:
         return effective(decoder)
     values: dict[str, Any] = {"decoder": type(decoder).__name__.lower()}
     for name, value in vars(decoder).items():
-        nested = is_dataclass(value) and not isinstance(value, type) and name == "rules"
-        values |= asdict(value) if nested else {name: value}
+        values |= dict(vars(value)) if name == "rules" else {name: value}
     return json.loads(json.dumps(values, default=lambda value: type(value).__name__.lower()))
 
 
