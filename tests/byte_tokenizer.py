@@ -8,7 +8,7 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
-from xpredflow.models.tokenizer import load_tokenizer
+from xpredflow.models.source import load_tokenizer
 
 SPECIAL = [
     "<|startoftext|>",

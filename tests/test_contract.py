@@ -9,7 +9,11 @@ from toy import EOT, MASK, ToyModel, prompts
 from xpredflow import generate, stream
 from xpredflow.decoders import DECODERS, POLICIES
 
-SPECS = [*DECODERS, *(f"flow:{name}" for name in POLICIES)]
+SPECS = [
+    *DECODERS,
+    *(f"flow:{name}" for name in POLICIES if name != "learned"),
+    "flow:learned:tiny",
+]
 VARIANTS = [
     *((spec, {}) for spec in SPECS),
     ("mask:random", {}),

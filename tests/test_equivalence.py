@@ -19,12 +19,12 @@ STAY = Constant(0.0)
 @pytest.mark.parametrize("theta", [0.2, 0.4, 0.6, 0.9, 0.99])
 @pytest.mark.parametrize("block_length", [None, 8])
 @pytest.mark.parametrize("steps", [None, "1/4"])
-@pytest.mark.parametrize("by", ["jump", "commit_above"])
+@pytest.mark.parametrize("by", ["jump", "commit_threshold"])
 def test_flow_contains_threshold_decoding(theta, block_length, steps, by) -> None:
     """Token by token and step by step, whether it converges or the budget ends it."""
     as_flow = Flow(Jump(theta), THRESHOLD_AS_FLOW)
-    if by == "commit_above":
-        as_flow = Flow(STAY, replace(THRESHOLD_AS_FLOW, commit_above=theta))
+    if by == "commit_threshold":
+        as_flow = Flow(STAY, replace(THRESHOLD_AS_FLOW, commit_threshold=theta))
     shared = {"gen_length": 24, "block_length": block_length, "budget": steps, "trace": True}
     for seed in range(4):
         model = ToyModel(seed)

@@ -128,9 +128,9 @@ def test_commitment_may_take_all_that_are_jointly_sure(bound, expected) -> None:
 def test_the_flow_commits_what_is_jointly_sure_among_the_unsettled() -> None:
     now = canvas([0.2, 0.2, 0.995], [3, 4, 5])
     seen = predictions([6, 7, 8], [0.95, 0.6, 0.99])
-    still = Flow(Constant(0.0), replace(BARE, commit="before", commit_bound=0.0))
+    still = Flow(Constant(0.0), replace(BARE, commit="before", commit_entropy=0.0))
     assert still.step(now, seen, info(), SPACE)[1].committed[0].tolist() == [True, False, False]
-    more = replace(still, rules=replace(still.rules, commit_bound=10.0))
+    more = replace(still, rules=replace(still.rules, commit_entropy=10.0))
     after, event = more.step(now, seen, info(), SPACE)
     assert event.committed[0].tolist() == [True, True, False]
     assert after.progress[0].tolist() == pytest.approx([1.0, 1.0, 0.995])

@@ -144,14 +144,14 @@ def test_a_saved_policy_decodes_the_same(tmp_path: Path) -> None:
 
 
 def test_a_learned_policy_brings_the_rules_it_was_trained_under(tmp_path: Path) -> None:
-    trained = {"config": {"tau": 0.5, "reedit_margin": None, "commit_above": 0.8, "group": 8}}
+    trained = {"config": {"tau": 0.5, "reedit_margin": None, "commit_threshold": 0.8, "group": 8}}
     save_policy(BetaNetwork(), tmp_path / "p", trained)
     options = {"policy": f"learned:{tmp_path / 'p'}"}
     as_trained = make_decoder("flow", options)
-    as_given = make_decoder("flow", {**options, "tau": 0.7, "commit_above": None})
+    as_given = make_decoder("flow", {**options, "tau": 0.7, "commit_threshold": None})
     assert isinstance(as_trained, Flow)
     assert isinstance(as_given, Flow)
-    assert as_trained.rules == Rules(None, commit_above=0.8, tau=0.5)
+    assert as_trained.rules == Rules(None, commit_threshold=0.8, tau=0.5)
     assert as_given.rules == Rules(None, tau=0.7)
 
 

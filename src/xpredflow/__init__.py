@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xpredflow.errors import InputError, Interrupted
     from xpredflow.flow import Flow, Rules
     from xpredflow.models import load, save
-    from xpredflow.policies.make import make_policy
+    from xpredflow.policies import make_policy
 
 __version__ = "0.1.0"
 
@@ -32,7 +32,7 @@ _HOMES = {
     "generate": "engine.loop",
     "load": "models",
     "make_decoder": "decoders",
-    "make_policy": "policies.make",
+    "make_policy": "policies",
     "save": "models",
     "stream": "engine.loop",
 }

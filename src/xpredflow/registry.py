@@ -43,7 +43,7 @@ class Registry(Generic[T]):
         """A decorator that gives its object this name."""
 
         def add(item: T) -> T:
-            if name in self._entries and self._entries[name].item is not item:
+            if name in self._entries and not _same(self._entries[name].item, item):
                 raise InputError(
                     f"{self.kind} {name!r} is registered already, as"
                     f" {self._entries[name].item!r}: choose another name"
@@ -73,6 +73,15 @@ class Registry(Generic[T]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+    def remove(self, name: str) -> None:
+        """Forget what was registered under a name, so that something else may take it."""
+        self.entry(name)
+        del self._entries[name]
+
+    def loaded(self) -> dict[str, Entry[T]]:
+        """What is registered by now, by name; no plug-in is loaded for it."""
+        return dict(self._entries)
 
     def entries(self) -> dict[str, Entry[T]]:
         """Everything by name, plug-ins loaded; one that cannot be loaded is left out, aloud."""
@@ -104,6 +113,13 @@ class Registry(Generic[T]):
             ) from error
         if name not in self._entries:  # loading it may have registered it
             self.register(name)(item)
+
+
+def _same(old: Any, new: Any) -> bool:
+    """The same object, or the same definition run again, as in a notebook."""
+    where = (getattr(new, "__module__", None), getattr(new, "__qualname__", None))
+    known = (getattr(old, "__module__", None), getattr(old, "__qualname__", None))
+    return old is new or (None not in where and where == known)
 
 
 def _first_line(item: Any) -> str:

@@ -37,7 +37,7 @@ _RATIO = re.compile(r"\s*-?\d{1,15}\s*/\s*\d{1,15}\s*")
 _CONFIG = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid")
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(Field, dataclasses.field))
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def settings(cls: type[T]) -> type[T]:
     """A frozen dataclass whose values are validated when it is made."""
     made: Any = pydantic.dataclasses.dataclass(frozen=True, config=_CONFIG)(cls)
@@ -75,8 +75,8 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def option_names(cls: type) -> list[str]:
-    """The settings that a class declares."""
-    return [f.name for f in dataclasses.fields(cls)]
+    """The settings that a class declares; none where it is no dataclass."""
+    return [f.name for f in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else []
 
 
 def configured(cls: type[T], values: dict[str, Any], where: str) -> T:
@@ -123,8 +123,10 @@ class Setting:
         return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
 
 
-def described(cls: type) -> list[Setting]:
-    """Every setting with its default, its help text and the group it belongs to."""
+def described(cls: Any) -> list[Setting]:
+    """Every setting with its default, its help text and the group; none if it declares none."""
+    if not dataclasses.is_dataclass(cls):
+        return []
     infos: dict[str, FieldInfo] = getattr(cls, "__pydantic_fields__", {})
     hints = get_type_hints(cls)
     found = []

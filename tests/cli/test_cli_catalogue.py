@@ -51,7 +51,7 @@ def test_decoders_in_one_line_each(run):
         assert all(f"{option.name}=" in line for option in options_of(name))
     assert all(any(line.startswith(f"{name} ") for line in lines) for name in policy_summaries())
     assert set(decoder_summaries()) == set(DECODERS)
-    assert set(policy_summaries()) == {*POLICIES, "learned"}
+    assert set(policy_summaries()) == set(POLICIES)
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -83,7 +83,7 @@ def test_completion_offers_names(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").touch()
     assert [name for name, _ in decoder_names("thr")] == ["threshold"]
-    assert {name for name, _ in policy_names("")} == {*POLICIES, "learned"}
+    assert {name for name, _ in policy_names("")} == set(POLICIES)
     assert "tiny" in dict(model_names(""))
     assert list(dict(model_names(f"{tmp_path}/m"))) == [f"{tmp_path}/mine"]
 

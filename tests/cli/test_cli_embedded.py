@@ -10,7 +10,7 @@ from xpredflow.cli import app
 from xpredflow.errors import InputError
 from xpredflow.models import embedded
 from xpredflow.models.embedded import embedded_names, load, load_embedded
-from xpredflow.models.tokenizer import load_tokenizer
+from xpredflow.models.source import load_tokenizer
 
 
 @pytest.fixture

@@ -55,18 +55,6 @@ def test_a_whole_spec_may_stand_behind_the_decoder(run):
     assert "budget is '4' in the decoder's spec and '3' beside it" in result.stderr
 
 
-def test_notes_of_the_engine_go_to_standard_error(run, monkeypatch):
-    real = engine.resolve
-
-    class Resolved(tuple):
-        note = "flow decodes by the training-free rules"
-
-    monkeypatch.setattr(engine, "resolve", lambda *given: Resolved(real(*given)))
-    result = run("generate", "one")
-    assert result.stderr == "note: flow decodes by the training-free rules\n"
-    assert "note" not in result.stdout
-
-
 def test_standard_input_is_one_prompt(run, model):
     assert run("generate", stdin="two\nlines\n").stdout == texts(model, "two\nlines")[0] + "\n"
 
@@ -114,14 +102,14 @@ def test_options_reach_engine_and_decoder_and_defaults_stay_there(run, monkeypat
     seen = {}
     real = engine.resolve
 
-    def spy(decoder, options):
+    def spy(decoder, options, model=None):
         seen.update(options, decoder=decoder)
-        return real(decoder, options)
+        return real(decoder, options, model)
 
     monkeypatch.setattr(engine, "resolve", spy)
     run("generate", "x", "-o", "tau=0.95", "-o", "reedit-margin=none", "--policy", "constant:1/4")
     assert seen == {
-        "decoder": "flow",
+        "decoder": None,
         "policy": "constant:1/4",
         "gen_length": "8",
         "tau": "0.95",

@@ -8,9 +8,9 @@ from xpredflow import InputError, make_decoder
 @pytest.mark.parametrize(
     ("spec", "options", "message"),
     [
-        ("entropy:-1", {}, "threshold is -1.0: give an entropy"),
+        ("entropy:-1", {}, "threshold is -1.0: expected a number ≥ 0"),
         ("eb:-1", {}, "gamma is -1.0"),
-        ("klass:2", {}, "threshold is 2.0: give a probability"),
+        ("klass:2", {}, "threshold is 2.0: expected a number ≤ 1"),
         ("klass", {"history": -1}, "history is -1"),
         ("klass", {"kl_threshold": -0.1}, "kl_threshold is -0.1"),
         ("wino", {"threshold_back": 1.5}, "threshold_back is 1.5"),

@@ -13,6 +13,7 @@ from builders import (
     write_tokenizer,
     write_weights,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import xpredflow.models as models
 from xpredflow.errors import InputError
@@ -37,6 +38,32 @@ def test_dtype_converts(tmp_path, family, dtype):
     assert model.embedding.dtype == expected
     head = "model.transformer.ff_out.weight" if family == "llada" else "lm_head.weight"
     assert torch.equal(model.state_dict()[head], raw[head].to(expected))
+
+
+class Operations(TorchDispatchMode):
+    """Records which operations were run."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func._schema.name)
+        return func(*args, **(kwargs or {}))
+
+
+def test_nothing_is_initialised_that_is_then_overwritten(tmp_path, family):
+    write_checkpoint(tmp_path, family)
+    with Operations() as seen:
+        models.load(tmp_path)
+    assert "aten::copy_" in seen.names
+    assert not {"aten::normal_", "aten::uniform_"} & {*seen.names}
+
+
+def test_layers_made_after_loading_are_initialised_again(tmp_path, family):
+    write_checkpoint(tmp_path, family)
+    models.load(tmp_path)
+    assert torch.nn.Embedding(8, 4).weight.std() > 0.1
 
 
 def test_tensors_longer_than_one_chunk(tmp_path, family, monkeypatch):

@@ -8,7 +8,7 @@ from builders import CONFIGS, write_checkpoint, write_tokenizer
 from safetensors import safe_open
 
 import xpredflow.models as models
-from xpredflow.models import FAMILIES, MaskedDiffusionModel, register
+from xpredflow.models import FAMILIES, MaskedDiffusionModel
 
 
 def some_logits(model):
@@ -104,11 +104,11 @@ def test_the_start_is_sensible(family):
 
 
 def test_one_more_family_is_one_more_class():
-    @register("ToyModelLM")
+    @FAMILIES.register("ToyModelLM")
     class Toy(MaskedDiffusionModel):
         model_type = "toy"
 
     try:
         assert FAMILIES["ToyModelLM"] is Toy
     finally:
-        del FAMILIES["ToyModelLM"]
+        FAMILIES.remove("ToyModelLM")

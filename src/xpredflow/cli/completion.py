@@ -78,7 +78,7 @@ def table_names(incomplete: str) -> Offers:
 def option_pairs(context: typer.Context, incomplete: str) -> Offers:
     """Options of the engine and of the decoder that was chosen, each with its default."""
     from xpredflow.cli.commands.decoders import options_of
-    from xpredflow.engine.loop import DEFAULT_DECODER, Options
+    from xpredflow.engine.request import DEFAULT_DECODER, Options
 
     chosen = context.params.get("decoder") or DEFAULT_DECODER
     shown = [*options_of(_name(str(chosen))), *options_of(Options)]

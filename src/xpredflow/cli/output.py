@@ -10,11 +10,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from xpredflow import decoders
 from xpredflow.cli.prompts import Given, label
 from xpredflow.engine.rows import Row
 from xpredflow.engine.steps import Decoded
-from xpredflow.types import Decoder
 from xpredflow.watch.picture import summary
 from xpredflow.watch.text import visible
 
@@ -92,28 +90,10 @@ class Answers:
         }
 
 
-def rules_of(decoder: Decoder) -> dict[str, Any]:
-    """Every setting in force of a decoder, as plain values."""
-    effective = getattr(decoders, "effective_settings", None)
-    if effective is not None:
-        return effective(decoder)
-    values: dict[str, Any] = {"decoder": type(decoder).__name__.lower()}
-    for name, value in vars(decoder).items():
-        values |= dict(vars(value)) if name == "rules" else {name: value}
-    return json.loads(json.dumps(values, default=lambda value: type(value).__name__.lower()))
-
-
 def budget_of(row: Row) -> dict[str, float]:
     """The cap on a row's passes, and which share of its open positions that is."""
     passes = sum(row.budgets)
     return {"share": passes / sum(map(len, row.blocks)), "passes": passes}
-
-
-def say_notes(resolved: Any) -> None:
-    """What decides the result though nobody named it, a line each."""
-    note = getattr(resolved, "note", None)
-    for line in [note] if isinstance(note, str) else note or ():
-        typer.echo(f"note: {line}", err=True)
 
 
 def _write(text: str) -> None:

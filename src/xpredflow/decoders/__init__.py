@@ -1,43 +1,122 @@
-"""Every decoder by name, built from a spec such as `threshold:0.9` and options."""
+"""Every decoder by name, built from a spec such as `threshold:0.9+temperature=0.5` and options.
 
+A decoder registers itself where it is defined; importing its module here is all it takes:
+
+    @DECODERS.register("threshold", summary="commits what is sure enough", main="threshold")
+    @settings
+    class Threshold: ...
+
+`main` is the option that the value behind the colon sets. What is registered is called with the
+options; where it is a function, `options` is the class that declares them.
+"""
+
+from dataclasses import asdict, fields, is_dataclass
+from importlib import import_module
 from typing import Any
 
-from xpredflow.decoders.registry import DECODERS, Entry
+from xpredflow.decoders.spec import parse_spec, with_options
 from xpredflow.errors import InputError, unknown_name
-from xpredflow.policies.make import POLICIES, make_policy
+from xpredflow.policies import POLICIES, describe_policy, make_policy
+from xpredflow.registry import DECODERS
 from xpredflow.settings import checked, option_names
 from xpredflow.types import Decoder
 
-__all__ = ["DECODERS", "POLICIES", "make_decoder", "make_policy", "option_owner"]
+__all__ = [
+    "DECODERS",
+    "POLICIES",
+    "effective_settings",
+    "make_decoder",
+    "make_policy",
+    "option_owner",
+]
+
+# In the order in which they are listed; importing a module registers what it defines.
+for _module in (
+    *("flow_entry", "mask", "threshold", "entropy", "klass", "dinfer", "wino", "saber"),
+    *("editing", "remdm", "soft", "evotoken", "remix"),
+):
+    import_module(f"xpredflow.decoders.{_module}")
 
 
 def option_owner(decoder: str | Decoder) -> type | None:
-    """The dataclass that declares a decoder's options; None for a decoder built by hand."""
-    return _entry(decoder)[1].options if isinstance(decoder, str) else None
+    """The class that declares a decoder's options; None for a decoder built by hand."""
+    return _options(parse_spec(decoder).name) if isinstance(decoder, str) else None
 
 
 def make_decoder(decoder: str | Decoder, options: dict[str, Any] | None = None) -> Decoder:
-    """A decoder from its name, `name:value`, or as it is; options are those of its dataclass."""
-    options = dict(options or {})
+    """A decoder from a spec, NAME[:VALUE][+OPTION=VALUE]..., and options beside it; or as it is."""
     if not isinstance(decoder, str):
-        if options:
-            raise InputError(
-                f"options {sorted(options)} were given beside a decoder that is already built:"
-                " set them where it is built, or give the decoder by name"
-            )
-        return decoder
-    value, entry = _entry(decoder)
-    if value is not None and entry.main is not None:
-        options.setdefault(entry.main, value)
-    for name in options:
-        if name not in option_names(entry.options):
-            where = f" for decoder {decoder!r}"
-            raise unknown_name("option", name, option_names(entry.options), where)
-    return entry.build(**checked(entry.options, options))
+        return _built(decoder, options)
+    spec = parse_spec(decoder)
+    entry, declared = DECODERS.entry(spec.name), option_names(_options(spec.name))
+    if spec.value is not None:
+        main = entry.about.get("main")
+        if main is None:
+            names = f"; its options are {', '.join(declared)}" if declared else ""
+            raise InputError(f"decoder {decoder!r}: {spec.name!r} takes no value{names}")
+        if main in spec.options:
+            raise InputError(f"decoder {decoder!r}: {main} is given twice; give it once")
+        spec = spec._replace(options={main: spec.value, **spec.options})
+    given = with_options(spec, options or {})
+    for name in given:
+        if name not in declared:
+            raise unknown_name("option", name, declared, f" for decoder {decoder!r}")
+    return _check(entry.item(**checked(_options(spec.name), given)), spec.name)
 
 
-def _entry(decoder: str) -> tuple[str | None, Entry]:
-    name, _, value = decoder.partition(":")
-    if name not in DECODERS:
-        raise unknown_name("decoder", name, DECODERS)
-    return value or None, DECODERS[name]
+def _options(name: str) -> type:
+    """The class that declares a registered decoder's options: its own, or the builder's."""
+    entry = DECODERS.entry(name)
+    return entry.about.get("options", entry.item)
+
+
+def _built(decoder: Decoder, options: dict[str, Any] | None) -> Decoder:
+    if options:
+        raise InputError(
+            f"options {sorted(options)} were given beside a decoder that is already built:"
+            " set them where it is built, or give the decoder by name"
+        )
+    return _check(decoder, "decoder")
+
+
+def _check(decoder: Any, name: str) -> Decoder:
+    """Refuse what only looks like a decoder: a class, or an object without its methods."""
+    if isinstance(decoder, type):
+        raise InputError(f"{name} is the class {decoder.__name__}: give {decoder.__name__}()")
+    if not isinstance(decoder, Decoder):
+        raise InputError(
+            f"{name} is {decoder!r}: expected a decoder with step, stop and finish, or a name such"
+            " as 'threshold:0.9'"
+        )
+    return decoder
+
+
+def effective_settings(decoder: Decoder) -> dict[str, Any]:
+    """A built decoder's name and every setting in force, as plain values for records and tables.
+
+    effective_settings(make_decoder("threshold:0.8"))
+    # {"decoder": "threshold", "temperature": 0.0, "threshold": 0.8}
+    """
+    found: dict[str, Any] = {"decoder": _name(decoder)}
+    for setting in fields(decoder) if is_dataclass(decoder) else ():
+        value = getattr(decoder, setting.name)
+        if setting.name == "policy":
+            found |= describe_policy(value)
+        elif is_dataclass(value) and not isinstance(value, type):  # the flow's rules
+            found |= {name: _plain(rule) for name, rule in asdict(value).items()}
+        else:
+            found[setting.name] = _plain(value)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold; what it cannot is described."""
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def _name(decoder: Decoder) -> str:
+    """As it is registered, else as its class calls itself."""
+    for name, entry in DECODERS.loaded().items():
+        if entry.item is type(decoder):
+            return name
+    return getattr(decoder, "name", type(decoder).__name__.lower())

@@ -1,8 +1,5 @@
 """dInfer's parallel decoders (arXiv 2510.08666): spread commitments out, or credit constancy."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -12,26 +9,27 @@ from xpredflow.decoders.discrete import (
     Prediction,
     open_positions,
     remember,
-    require_probability,
 )
 from xpredflow.decoders.threshold import Threshold, sure_enough
 from xpredflow.engine.signals import summarised
-from xpredflow.errors import InputError
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "hierarchy",
+    summary="commits the surest of every open run and all above a threshold (dInfer)",
+    main="threshold",
+)
+@settings
 class Hierarchy(Discrete):
     """Commit each open run's surest if c > low_threshold, and all c ≥ threshold (2510.08666)."""
 
-    name: ClassVar[str] = "hierarchy"
-    threshold: float = 0.92
-    low_threshold: float = 0.4  # published values are 0.4 to 0.62
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_probability("threshold", self.threshold)
-        require_probability("low_threshold", self.low_threshold)
+    threshold: float = Field(0.92, ge=0, le=1, description="commit where c reaches this")
+    low_threshold: float = Field(
+        0.4, ge=0, le=1, description="for the surest of a run; published values are 0.4 to 0.62"
+    )
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
@@ -50,21 +48,18 @@ def best_of_run(rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"]) -> Float
     return best.gather(-1, run)
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "credit",
+    summary="threshold decoding with credit for tokens that were predicted before (dInfer)",
+    main="threshold",
+)
+@settings
 class Credit(Threshold):
     """Threshold decoding on logits + weight·log(1 + C), C credits past top-1s (2510.08666)."""
 
-    name: ClassVar[str] = "credit"
-    weight: float = 0.7  # 0 is threshold decoding
-    decay: float = 0.8  # C ← decay·C in every pass
-    boost: float = 0.2  # then C[top-1] += p^boost
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_probability("decay", self.decay)
-        for name in ("weight", "boost"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} is {getattr(self, name)}: give a number ≥ 0")
+    weight: float = Field(0.7, ge=0, description="of the credit; 0 is threshold decoding")
+    decay: float = Field(0.8, ge=0, le=1, description="C ← decay·C in every pass")
+    boost: float = Field(0.2, ge=0, description="then C[top-1] += p^boost")
 
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space

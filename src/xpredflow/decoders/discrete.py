@@ -1,15 +1,14 @@
 """What the discrete decoders share: positions are open or committed, nothing in between."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from xpredflow.engine.randomness import numpy_generator, torch_generator
-from xpredflow.errors import InputError
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
@@ -27,15 +26,12 @@ class Draft(NamedTuple):
     chosen: Bool[Tensor, "B N"]
 
 
-@dataclass(frozen=True)
+@settings
 class Discrete(ABC):
     """A decoder that commits some open positions per pass; subclasses say which."""
 
-    temperature: float = 0.0  # of the token draw; 0 is greedy
-
-    def __post_init__(self) -> None:
-        if not self.temperature >= 0:
-            raise InputError(f"temperature is {self.temperature}: give a number ≥ 0 (0 is greedy)")
+    revises: ClassVar[bool] = False  # whether a committed position may still change
+    temperature: float = Field(0.0, ge=0, description="of the token draw; 0 is greedy")
 
     @abstractmethod
     def choose(
@@ -139,9 +135,3 @@ def even_quota(frozen: Bool[Tensor, "B N"], info: StepInfo) -> Int[Tensor, " B"]
     """How many positions this pass commits when the budget is spread evenly, remainder first."""
     total = (~frozen).sum(-1)
     return total // info.budget + (info.step < total % info.budget)
-
-
-def require_probability(name: str, value: float) -> None:
-    """Refuse an option that is no probability."""
-    if not 0 <= value <= 1:
-        raise InputError(f"{name} is {value}: give a probability between 0 and 1")

@@ -1,6 +1,5 @@
 """Token editing as in LLaDA2.1 (inclusionAI): a placed token is overwritten by a surer one."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -15,11 +14,17 @@ from xpredflow.decoders.discrete import (
     write,
 )
 from xpredflow.decoders.threshold import Threshold
-from xpredflow.errors import InputError
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "editing",
+    summary="threshold decoding that overwrites tokens until nothing changes (LLaDA2.1)",
+    main="threshold",
+)
+@settings
 class Editing(Threshold):
     """Threshold decoding that also overwrites a token where another has p > edit_threshold.
 
@@ -27,19 +32,13 @@ class Editing(Threshold):
     (LLaDA2.1, inclusionAI). With edit_threshold ≥ 1 it is threshold decoding.
     """
 
-    name: ClassVar[str] = "editing"
-    threshold: float = 0.95
-    edit_threshold: float = 0.9
-    max_post_steps: int = 16  # passes after everything is filled
+    revises: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.edit_threshold >= 0:
-            raise InputError(
-                f"edit_threshold is {self.edit_threshold}: give a probability (1 or more: no edits)"
-            )
-        if self.max_post_steps < 0:
-            raise InputError(f"max_post_steps is {self.max_post_steps}: give a number ≥ 0")
+    threshold: float = Field(0.95, ge=0, le=1, description="commit where c reaches this")
+    edit_threshold: float = Field(
+        0.9, ge=0, description="overwrite where another token exceeds this; 1 or more: never"
+    )
+    max_post_steps: int = Field(16, ge=0, description="passes after everything is filled")
 
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space

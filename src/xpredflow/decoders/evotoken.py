@@ -1,6 +1,5 @@
 """EvoToken (arXiv 2601.07351): inputs stay soft mixtures of tokens until their block ends."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -10,30 +9,30 @@ from xpredflow.decoders.discrete import (
     committed_positions,
     recall,
     remember,
-    require_probability,
 )
 from xpredflow.decoders.mask import MaskPrediction
 from xpredflow.engine.signals import mixture
-from xpredflow.errors import InputError
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "evotoken",
+    summary="mask prediction on soft tokens that evolve until their block ends (EvoToken)",
+    main="alpha",
+)
+@settings
 class EvoToken(MaskPrediction):
     """Mask prediction on soft inputs; committed tokens give way to surer ones (2601.07351).
 
     Open: alpha·m + (1 − alpha)·top-k mixture. Committed: the top-k mixture. Hard at the end.
     """
 
-    name: ClassVar[str] = "evotoken"
-    k: int = 3  # predicted tokens in the mixture
-    alpha: float = 0.7  # share of the mask at open positions
+    revises: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_probability("alpha", self.alpha)
-        if self.k < 1:
-            raise InputError(f"k is {self.k}: give the number of mixed tokens, at least 1")
+    k: int = Field(3, ge=1, description="predicted tokens in the mixture")
+    alpha: float = Field(0.7, ge=0, le=1, description="share of the mask at open positions")
 
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space

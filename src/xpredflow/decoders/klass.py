@@ -1,8 +1,5 @@
 """KLASS (arXiv 2511.05664): commit what is sure and no longer changes its mind."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -14,30 +11,33 @@ from xpredflow.decoders.discrete import (
     open_positions,
     recall,
     remember,
-    require_probability,
     top_ranked,
 )
 from xpredflow.engine.signals import log_probs
-from xpredflow.errors import InputError
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "klass",
+    summary="commits what is sure and stable from pass to pass, else an even share (KLASS)",
+    main="threshold",
+)
+@settings
 class Klass(Discrete):
     """Commit c > threshold where KL(p_t ‖ p_{t−1}) is small, else the even quota (2511.05664)."""
 
-    name: ClassVar[str] = "klass"
-    threshold: float = 0.9  # published: 0.6 for GSM8K, 0.7 for MBPP, 0.9 for HumanEval
-    kl_threshold: float = 0.01  # published: 0.015 for GSM8K, 0.01 for MBPP and HumanEval
-    history: int = 2  # passes in a row with a smaller KL
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_probability("threshold", self.threshold)
-        if not self.kl_threshold >= 0:
-            raise InputError(f"kl_threshold is {self.kl_threshold}: give a divergence ≥ 0 in nats")
-        if self.history < 0:
-            raise InputError(f"history is {self.history}: give a number of passes ≥ 0")
+    threshold: float = Field(
+        0.9, ge=0, le=1, description="published: 0.6 for GSM8K, 0.7 for MBPP, 0.9 for HumanEval"
+    )
+    kl_threshold: float = Field(
+        0.01,
+        ge=0,
+        allow_inf_nan=True,
+        description="in nats; published: 0.015 for GSM8K, 0.01 for MBPP and HumanEval",
+    )
+    history: int = Field(2, ge=0, description="passes in a row with a smaller KL")
 
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space

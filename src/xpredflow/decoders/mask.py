@@ -1,7 +1,6 @@
 """Mask prediction, LLaDA's decoder (arXiv 2502.09992): an even quota per pass, never taken back."""
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Literal
 
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -14,23 +13,23 @@ from xpredflow.decoders.discrete import (
     top_ranked,
     uniform_draws,
 )
-from xpredflow.errors import unknown_name
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Signals, StepInfo
 
 Ranking = Literal["low_confidence", "random", "margin", "entropy"]
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "mask",
+    summary="mask prediction: an even share of the response is committed per pass (LLaDA)",
+    main="remasking",
+)
+@settings
 class MaskPrediction(Discrete):
     """Commit the best-ranked share of the response in every pass, as LLaDA does."""
 
-    name: ClassVar[str] = "mask"
-    remasking: Ranking = "low_confidence"  # how positions are ranked
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.remasking not in get_args(Ranking):
-            raise unknown_name("remasking", str(self.remasking), get_args(Ranking))
+    remasking: Ranking = Field("low_confidence", description="how positions are ranked")
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo

@@ -1,7 +1,6 @@
 """ReMDM (arXiv 2503.00307): ancestral sampling that masks committed tokens again at a rate σ."""
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,7 +14,9 @@ from xpredflow.decoders.discrete import (
     uniform_draws,
 )
 from xpredflow.decoders.revising import Revising
-from xpredflow.errors import InputError, unknown_name
+from xpredflow.errors import InputError
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Signals, StepInfo
 
 Strategy = Literal["cap", "rescale", "conf", "loop"]
@@ -35,35 +36,34 @@ class Span(NamedTuple):
         return ((1 - self.alpha_s) / self.alpha_t.clamp(min=1e-9)).clamp(min=0, max=1)
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "remdm",
+    summary="ancestral sampling that masks tokens again: cap, rescale, conf or loop (ReMDM)",
+    main="strategy",
+)
+@settings
 class ReMDM(Revising):
     """Mask → token at (α_s − (1−σ)α_t)/(1−α_t), token → mask at σ (2503.00307).
 
     The schedule takes the whole budget; tokens are drawn, as the sampler is ancestral.
     """
 
-    name: ClassVar[str] = "remdm"
-    temperature: float = 1.0  # of the token draw; 0 is greedy
-    strategy: Strategy = "cap"  # how σ follows from eta and the schedule
-    eta: float | None = None  # none: 0.008 for cap, 0.015 for rescale, 0.02 for loop
-    t_on: float = 0.55  # loop: σ = eta for t in (t_off, t_on]
-    t_off: float = 0.05
-    alpha_on: float = 0.9  # loop: α in that interval
+    temperature: float = Field(1.0, ge=0, description="of the token draw; 0 is greedy")
+    strategy: Strategy = Field("cap", description="how σ follows from eta and the schedule")
+    eta: float | None = Field(
+        None, ge=0, le=1, description="none: 0.008 for cap, 0.015 for rescale, 0.02 for loop"
+    )
+    t_on: float = Field(0.55, gt=0, lt=1, description="loop: σ = eta for t in (t_off, t_on]")
+    t_off: float = Field(0.05, gt=0, lt=1, description="loop: the end of that interval")
+    alpha_on: float = Field(0.9, gt=0, lt=1, description="loop: α in that interval")
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.strategy not in get_args(Strategy):
-            raise unknown_name("strategy", str(self.strategy), get_args(Strategy))
         if self.eta is not None and self.strategy == "conf":
             raise InputError(f"eta is {self.eta} but strategy 'conf' has none: leave eta out")
-        if self.eta is not None and not 0 <= self.eta <= 1:
-            raise InputError(f"eta is {self.eta}: give a rate between 0 and 1")
-        if not 0 < self.t_off < self.t_on < 1:
+        if self.t_off >= self.t_on:
             raise InputError(
                 f"t_off is {self.t_off} and t_on is {self.t_on}: give 0 < t_off < t_on < 1"
             )
-        if not 0 < self.alpha_on < 1:
-            raise InputError(f"alpha_on is {self.alpha_on}: give a share above 0 and below 1")
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo

@@ -1,37 +1,38 @@
 """ReMix (arXiv 2602.22868): open positions carry a mixture of tokens while it does not waver."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from xpredflow.decoders.discrete import open_positions, remember, require_probability
+from xpredflow.decoders.discrete import open_positions, remember
 from xpredflow.decoders.threshold import Threshold
 from xpredflow.engine.signals import log_probs, weighted
-from xpredflow.errors import InputError
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 LEAST_SHARE, MOST_SHARE = 0.2, 0.9
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "remix",
+    summary="threshold decoding whose steady open positions carry a mixture (ReMix)",
+    main="threshold",
+)
+@settings
 class ReMix(Threshold):
     """Threshold decoding; open positions are (1−β)m + β·mixture, m if they waver (2602.22868)."""
 
-    name: ClassVar[str] = "remix"
-    beta: float = 0.5  # share of the mixture in the state; 0 is threshold decoding
-    js_threshold: float = 0.3  # a larger JS divergence to the last pass drops the mixture
-    k: int = 50  # at most so many tokens in the mixture
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_probability("beta", self.beta)
-        if not self.js_threshold >= 0:
-            raise InputError(f"js_threshold is {self.js_threshold}: give a divergence ≥ 0 in nats")
-        if self.k < 1:
-            raise InputError(f"k is {self.k}: give the number of mixed tokens, at least 1")
+    beta: float = Field(
+        0.5, ge=0, le=1, description="share of the mixture in the state; 0 is threshold decoding"
+    )
+    js_threshold: float = Field(
+        0.3,
+        ge=0,
+        allow_inf_nan=True,
+        description="in nats; a larger JS divergence to the last pass drops the mixture",
+    )
+    k: int = Field(50, ge=1, description="at most so many tokens in the mixture")
 
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space

@@ -1,19 +1,22 @@
 """Discrete decoders that take tokens back: a committed position may be opened again."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
 from xpredflow.decoders.discrete import Discrete, Draft, commit, committed_positions, remember
+from xpredflow.settings import settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
-@dataclass(frozen=True)
+@settings
 class Revising(Discrete):
     """Commits as any discrete decoder, then opens some positions again; not in the last pass."""
+
+    revises: ClassVar[bool] = True
 
     @abstractmethod
     def take_back(

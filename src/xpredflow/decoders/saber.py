@@ -1,8 +1,5 @@
 """Saber (arXiv 2510.18165): the bar is the mean of past commitments; drops are taken back."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 from jaxtyping import Bool
 from torch import Tensor
@@ -16,24 +13,24 @@ from xpredflow.decoders.discrete import (
     top_ranked,
 )
 from xpredflow.decoders.revising import Revising
-from xpredflow.errors import InputError
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Signals, StepInfo
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "saber",
+    summary="commits above the mean of past commitments, takes sudden drops back (Saber)",
+    main="n",
+)
+@settings
 class Saber(Revising):
     """Commit c above the mean of past commitments, open the largest drops of c again (2510.18165).
 
     Of k commitments max(n/2, ⌈k/8⌉) are opened again, but always fewer than k.
     """
 
-    name: ClassVar[str] = "saber"
-    n: int = 2  # at least so many are committed per pass
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.n < 1:
-            raise InputError(f"n is {self.n}: give a number of positions ≥ 1")
+    n: int = Field(2, ge=1, description="at least so many are committed per pass")
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo

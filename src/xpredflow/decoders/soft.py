@@ -1,8 +1,5 @@
 """Soft masking (SM, arXiv 2510.17206): retained masks carry a hint of the last prediction."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -10,11 +7,17 @@ from torch import Tensor
 from xpredflow.decoders.discrete import open_positions
 from xpredflow.decoders.mask import MaskPrediction
 from xpredflow.engine.signals import mixture
-from xpredflow.errors import InputError
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "soft",
+    summary="mask prediction whose open positions carry a soft hint of the prediction (SM)",
+    main="k",
+)
+@settings
 class SoftMasking(MaskPrediction):
     """Mask prediction whose open positions are blended with their top-k predicted embeddings.
 
@@ -22,18 +25,12 @@ class SoftMasking(MaskPrediction):
     values; ω_s starts its fine-tuning at 0, which is plain mask prediction, so it is 1 here.
     """
 
-    name: ClassVar[str] = "soft"
-    k: int = 3  # predicted tokens in the blend: 1 for code, 3 for language in the paper
-    omega_s: float = 1.0
-    omega_a: float = 6.66
-    omega_b: float = -0.75
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.k < 1:
-            raise InputError(f"k is {self.k}: give the number of blended tokens, at least 1")
-        if not 0 <= self.omega_s <= 1:
-            raise InputError(f"omega_s is {self.omega_s}: give a share between 0 and 1")
+    k: int = Field(
+        3, ge=1, description="tokens in the blend: 1 for code, 3 for language in the paper"
+    )
+    omega_s: float = Field(1.0, ge=0, le=1, description="the largest share of the hint")
+    omega_a: float = Field(6.66, description="how steeply the share falls with the entropy")
+    omega_b: float = Field(-0.75, description="minus the entropy where half of the share is left")
 
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space

@@ -1,7 +1,7 @@
 """Decoders as they are written, the same everywhere: NAME[:VALUE][+OPTION=VALUE]...
 
-`threshold:0.8`, `flow:learned:tiny+tau=0.95`, `mask:margin+budget=1/4`. The value after the colon is
-the decoder's main option. A sweep is a spec whose last value is a list: `threshold:0.5,0.7,0.9`.
+`threshold:0.8`, `flow:learned:tiny+tau=0.95`, `mask:margin+budget=1/4`. The value after the colon
+is the decoder's main option. A sweep is a spec whose last value is a list: `threshold:0.5,0.7,0.9`.
 """
 
 import re

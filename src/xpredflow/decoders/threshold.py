@@ -1,8 +1,5 @@
 """Fast-dLLM's parallel decoders (arXiv 2505.22618): as many positions as are sure enough."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -11,23 +8,23 @@ from xpredflow.decoders.discrete import (
     Discrete,
     Prediction,
     open_positions,
-    require_probability,
     top_ranked,
 )
-from xpredflow.errors import InputError
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Signals, StepInfo
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "threshold",
+    summary="commits everything whose confidence reaches a threshold, at least one (Fast-dLLM)",
+    main="threshold",
+)
+@settings
 class Threshold(Discrete):
     """Commit every position with c ≥ threshold, and always the surest one."""
 
-    name: ClassVar[str] = "threshold"
-    threshold: float = 0.9
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_probability("threshold", self.threshold)
+    threshold: float = Field(0.9, ge=0, le=1, description="commit where c reaches this")
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
@@ -43,17 +40,16 @@ def sure_enough(
     return top_ranked(rank, open_, one) | (open_ & (rank >= threshold))
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "factor",
+    summary="commits the n surest for the largest n with c ≥ 1 − f/(n+1) (Fast-dLLM)",
+    main="factor",
+)
+@settings
 class Factor(Discrete):
     """Commit the n surest positions for the largest n with c₍ₙ₎ ≥ 1 − factor/(n + 1)."""
 
-    name: ClassVar[str] = "factor"
-    factor: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.factor > 0:
-            raise InputError(f"factor is {self.factor}: give a number > 0 (Fast-dLLM uses 1)")
+    factor: float = Field(1.0, gt=0, description="f of the bound; Fast-dLLM uses 1")
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo

@@ -1,6 +1,6 @@
 """WINO (arXiv 2507.18578): draft widely, verify every draft without its own token, take it back."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -12,30 +12,32 @@ from xpredflow.decoders.discrete import (
     Prediction,
     committed_positions,
     open_positions,
-    require_probability,
     top_ranked,
 )
 from xpredflow.decoders.revising import Revising
 from xpredflow.decoders.threshold import sure_enough
+from xpredflow.registry import DECODERS
+from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Signals, StepInfo
 
 
-@dataclass(frozen=True)
+@DECODERS.register(
+    "wino",
+    summary="commits widely, verifies each token in the same pass and takes doubts back (WINO)",
+    main="threshold",
+)
+@settings
 class Wino(Revising):
     """Commit c ≥ threshold, open again what its shadow gives less than threshold_back (2507.18578).
 
     The shadows are read in the same pass, which makes it longer: `Decoded.shadow_positions`.
     """
 
-    name: ClassVar[str] = "wino"
     shadows: ClassVar[bool] = True
-    threshold: float = 0.6  # of the draft; published values are 0.6 to 0.8
-    threshold_back: float = 0.9  # below this a draft is taken back
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_probability("threshold", self.threshold)
-        require_probability("threshold_back", self.threshold_back)
+    threshold: float = Field(
+        0.6, ge=0, le=1, description="of the draft; published values are 0.6 to 0.8"
+    )
+    threshold_back: float = Field(0.9, ge=0, le=1, description="below this a draft is taken back")
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo

@@ -5,69 +5,43 @@ waiting prompts take their place.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from xpredflow.decoders import make_decoder, option_owner
 from xpredflow.engine.batch import Batch
-from xpredflow.engine.budget import Budget, resolve_budget
-from xpredflow.engine.prompts import Prompt, encode
+from xpredflow.engine.prompts import Prompts, encode, numbered
+from xpredflow.engine.request import DEFAULT_DECODER as DEFAULT_DECODER
+from xpredflow.engine.request import DecodeOptions, say_once
+from xpredflow.engine.request import Options as Options
+from xpredflow.engine.request import resolve as resolve
 from xpredflow.engine.rows import Row, make_row, to_decoded
 from xpredflow.engine.signals import not_finite, read
 from xpredflow.engine.steps import Decoded, Frame, Step, StopReason
-from xpredflow.errors import InputError, Interrupted, unknown_name
-from xpredflow.settings import checked, option_names
+from xpredflow.errors import Interrupted
+from xpredflow.models.check import check_model
 from xpredflow.types import Decoder, Model, Signals
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to decode, whatever the decoder; names are those of LLaDA's and Fast-dLLM's code."""
-
-    gen_length: int = 128  # positions of the response
-    budget: Budget = None  # cap on forward passes per row: a number, or a share such as 1/4
-    block_length: int | None = None  # None: the whole response, or a block-causal model's own
-    seed: int = 0
-    max_batch: int = 32  # rows in one forward pass
-    chat: bool | None = None  # None: apply the chat template where there is one
-    system: str | None = None  # system message of the chat
-    stop_at_eos: bool = True  # after a block with an end token, later blocks are not decoded
-    logits_eos_inf: bool = False  # LLaDA: EOS is never predicted
-    confidence_eos_eot_inf: bool = False  # LLaDA: end tokens are committed last
-    trace: bool = False  # keep every step in Decoded.trace
-    first_row: int = 0  # number of the first prompt: rows draw randomness by their number
-
-    def __post_init__(self) -> None:
-        for name in ("gen_length", "max_batch", "block_length"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}: give a whole number ≥ 1")
-        resolve_budget(self.budget, self.gen_length)
-        if self.seed < 0:
-            raise InputError(f"seed is {self.seed}: give a whole number ≥ 0")
-
-
-# One prompt, several, or several by the number that their randomness depends on.
-Prompts = str | Sequence[Prompt] | Mapping[int, Prompt]
-ALIASES = {"max_new_tokens": "gen_length", "steps": "budget"}
-DEFAULT_DECODER = "flow"
 
 
 def generate(
     model: Model,
     prompts: Prompts,
     *,
-    decoder: str | Decoder = DEFAULT_DECODER,
-    **options: Any,
+    decoder: str | Decoder | None = None,
+    **options: Unpack[DecodeOptions],
 ) -> list[Decoded]:
     """Decode every prompt; one Decoded each, in their order (of their numbers in a mapping).
 
-    Options are the fields of `Options` and, beside a decoder's name, those of the decoder.
-    Ctrl-C raises `Interrupted`, which carries the rows that were finished.
+    A prompt is a text, a list of messages, or token ids. Options are those of the loop and, beside
+    a decoder's name, those of the decoder; what is left out is as the checkpoint says. Ctrl-C
+    raises `Interrupted`, which carries the rows that were finished.
+
+    model = load("tiny-aligned")
+    question = "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters."
+    print(generate(model, question, decoder="threshold:0.9", budget="1/4")[0].text)
     """
     finished: list[Decoded] = []
     frames: dict[int, list[Frame]] = {}
@@ -87,19 +61,22 @@ def stream(
     model: Model,
     prompts: Prompts,
     *,
-    decoder: str | Decoder = DEFAULT_DECODER,
-    **options: Any,
+    decoder: str | Decoder | None = None,
+    **options: Unpack[DecodeOptions],
 ) -> Iterator[Step]:
     """The same, one Step per forward pass. Bad input is reported here, before the first pass."""
-    settings, rules = resolve(decoder, options)
+    check_model(model)
+    settings, rules = resolve(decoder, dict(options), model)
     return decode_rows(model, make_rows(model, prompts, settings), rules, settings)
 
 
 def make_rows(model: Model, prompts: Prompts, settings: Options) -> list[Row]:
     """The prompts as the loop takes them, numbered and checked against the model."""
-    prompts = [prompts] if isinstance(prompts, str) else prompts
-    if not isinstance(prompts, Mapping):
-        prompts = dict(enumerate(prompts, start=settings.first_row))
+    by_number = numbered(prompts, settings.first_row)
+    for prompt in by_number.values():
+        hint = model.hint(prompt) if hasattr(model, "hint") else None  # type: ignore[attr-defined]
+        if hint:
+            say_once(hint)
     return [
         make_row(
             model,
@@ -109,26 +86,8 @@ def make_rows(model: Model, prompts: Prompts, settings: Options) -> list[Row]:
             budget=settings.budget,
             block_length=settings.block_length,
         )
-        for number, prompt in prompts.items()
+        for number, prompt in by_number.items()
     ]
-
-
-def resolve(decoder: str | Decoder, options: dict[str, Any]) -> tuple[Options, Decoder]:
-    """Options sorted by who declares them; a name that nobody declares is an error."""
-    own, owner = option_names(Options), option_owner(decoder)
-    theirs = option_names(owner) if owner else []
-    mine: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
-    for name, value in options.items():
-        name = ALIASES.get(name, name)
-        if name not in own and name not in theirs:
-            where = f" for decoder {decoder!r}" if owner else " beside a built decoder"
-            raise unknown_name("option", name, [*own, *theirs, *ALIASES], where)
-        if name in mine or name in rest:
-            other = next((alias for alias, own in ALIASES.items() if own == name), name)
-            raise InputError(f"{name} was given twice: {other} is another name for it")
-        (mine if name in own else rest)[name] = value
-    return Options(**checked(Options, mine)), make_decoder(decoder, rest)
 
 
 def decode_rows(
@@ -199,7 +158,8 @@ def _retire(
         if not over[i]:
             kept.append(i)
             continue
-        done = _finish_block(batch, i, tokens[i], bad[i], bool(converged[i]), options)
+        reason = _why(decoder, batch, i) if converged[i] else StopReason.BUDGET
+        done = _finish_block(batch, i, tokens[i], bad[i], reason, options)
         if done is None:
             advancing.append(row)
         else:
@@ -208,8 +168,15 @@ def _retire(
     return finished, kept, advancing
 
 
+def _why(decoder: Decoder, batch: Batch, i: int) -> StopReason:
+    """Why a decoder let a row end: as a rule because everything has converged."""
+    stalled = getattr(decoder, "stalled", None)
+    given_up = stalled is not None and bool(stalled(batch.canvas)[i])
+    return StopReason.STALLED if given_up else StopReason.CONVERGED
+
+
 def _finish_block(
-    batch: Batch, i: int, tokens: Tensor, bad: Tensor, converged: bool, options: Options
+    batch: Batch, i: int, tokens: Tensor, bad: Tensor, reason: StopReason, options: Options
 ) -> Decoded | None:
     """The row's answer if it ends here; None if it goes on with its next block."""
     row, model = batch.rows[i], batch.model
@@ -223,7 +190,6 @@ def _finish_block(
     is_last = row.block == len(row.blocks) - 1
     ended = options.stop_at_eos and not row.infill and set(block) & set(model.special.ends)
     if is_last or ended:
-        reason = StopReason.CONVERGED if converged else StopReason.BUDGET
         if ended and not is_last:
             reason = StopReason.END_OF_TEXT
         return to_decoded(model, row, reason)

@@ -1,7 +1,7 @@
 """Text -> token ids with open positions: plain text, chat messages, gaps to fill, or raw ids."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,12 @@ from xpredflow.errors import InputError
 from xpredflow.types import Model
 
 Prompt = str | Sequence[dict[str, str]] | Sequence[int]
+# One prompt, several, or several by the number that their randomness depends on.
+Prompts = Prompt | Sequence[Prompt] | Mapping[int, Prompt]
+_EXPECTED = (
+    "expected a text, a list of messages ({'role': ..., 'content': ...}), a list of token ids, or a"
+    " list of such prompts"
+)
 GAP = re.compile(r"\[\[mask:(\d+)\]\]")
 
 
@@ -24,6 +30,22 @@ class Encoded:
         return -1 in self.ids
 
 
+def numbered(prompts: Any, first: int = 0) -> dict[int, Prompt]:
+    """Every prompt by its number, whether one was given or several."""
+    if isinstance(prompts, Mapping):
+        return dict(prompts)
+    if isinstance(prompts, str) or _is_one_prompt(prompts):
+        prompts = [prompts]
+    if not isinstance(prompts, Sequence):
+        raise InputError(f"prompts are {prompts!r:.80}: {_EXPECTED}")
+    return dict(enumerate(prompts, start=first))
+
+
+def _is_one_prompt(value: Any) -> bool:
+    """A conversation, or token ids: lists that are a prompt themselves."""
+    return isinstance(value, Sequence) and bool(value) and isinstance(value[0], dict | int)
+
+
 def encode(model: Model, prompt: Prompt, *, chat: bool | None, system: str | None) -> Encoded:
     """Ids of one prompt. `chat` None applies the chat template where there is one to apply."""
     if isinstance(prompt, str):
@@ -32,8 +54,10 @@ def encode(model: Model, prompt: Prompt, *, chat: bool | None, system: str | Non
         if chat is False or (chat is None and system is None and not has_chat_template(model)):
             return Encoded(_plain(model, prompt))
         return Encoded(_chat(model, [{"role": "user", "content": prompt}], system))
+    if not isinstance(prompt, Sequence):
+        raise InputError(f"a prompt is {prompt!r:.80}: {_EXPECTED}")
     if prompt and isinstance(prompt[0], dict):
-        return Encoded(_chat(model, list(prompt), system))  # type: ignore[arg-type]
+        return Encoded(_chat(model, _messages(prompt), system))
     return Encoded(_raw_ids(model, prompt))  # type: ignore[arg-type]
 
 
@@ -73,6 +97,16 @@ def _chat(model: Model, messages: list[dict[str, str]], system: str | None) -> l
         messages = [{"role": "system", "content": system}, *messages]
     text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
     return _plain(model, text)
+
+
+def _messages(prompt: Sequence[Any]) -> list[dict[str, str]]:
+    for message in prompt:
+        text = [message.get(key) for key in ("role", "content")] if hasattr(message, "get") else []
+        if len(text) != 2 or not all(isinstance(part, str) for part in text):
+            raise InputError(
+                f"a message is {message!r:.80}: expected a text under 'role' and under 'content'"
+            )
+    return list(prompt)
 
 
 def _tokenizer(model: Model) -> Any:

@@ -107,7 +107,7 @@ def split_blocks(open_: list[int], block_length: int | None, native: int | None)
 def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> Decoded:
     """The row's answer, trimmed at the first end token; an infilled text is returned whole."""
     response = row.response()
-    shown = response if row.infill else _before_end(response, model.special.ends)
+    shown = response if row.infill else before_end(response, model.special.ends)
     text_ids = row.ids[: row.length].tolist() if row.infill else shown
     return Decoded(
         row=row.number,
@@ -122,6 +122,7 @@ def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> 
     )
 
 
-def _before_end(ids: list[int], ends: tuple[int, ...]) -> list[int]:
+def before_end(ids: list[int], ends: tuple[int, ...]) -> list[int]:
+    """The tokens before the first one that ends the text."""
     cut = next((i for i, token in enumerate(ids) if token in ends), len(ids))
     return ids[:cut]

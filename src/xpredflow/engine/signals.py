@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.types import Signals, SpecialTokens
+from xpredflow.types import Canvas, Signals, Space, SpecialTokens
 
 
 def read(
@@ -101,3 +101,25 @@ def _expected_embedding(
     flat = signals.logits.flatten(0, 1)
     chunks = [z.softmax(-1).to(table.dtype) @ table for z in flat.split(rows_at_once)]
     return torch.cat(chunks).float().unflatten(0, signals.log_total.shape)
+
+
+def nearest_tokens(canvas: Canvas, space: Space, tokens_at_once: int = 16384) -> Int[Tensor, "B N"]:
+    """The embedding nearest to the state once its share of the mask, 1 − t, is taken out (Eq. 3).
+
+    A position that never moved (t = 0) has no direction yet and keeps its last prediction.
+    """
+    t = canvas.progress.unsqueeze(-1)
+    clean = (canvas.state - (1 - t) * space.mask) / t.clamp(min=1e-6)
+    best = torch.full_like(canvas.progress, -torch.inf)
+    tokens = canvas.tokens
+    # in pieces: an fp32 copy of a 126k x 4096 table would cost 2 GB
+    for first, rows in enumerate(space.table.split(tokens_at_once)):
+        rows = rows.float()
+        score = clean @ rows.T - rows.square().sum(-1) / 2  # |w − x|² less |x|², halved, negated
+        offset = first * tokens_at_once
+        if offset <= space.special.mask < offset + len(rows):
+            score[..., space.special.mask - offset] = -torch.inf
+        top, index = score.max(-1)
+        tokens = torch.where((top > best) & (canvas.progress > 0), index + offset, tokens)
+        best = torch.maximum(best, top)
+    return tokens

@@ -15,7 +15,8 @@ from statistics import fmean, median
 from typing import Any, TypeVar
 
 from xpredflow.engine.budget import FULL
-from xpredflow.engine.loop import DEFAULT_DECODER, stream
+from xpredflow.engine.loop import stream
+from xpredflow.engine.request import DEFAULT_DECODER
 from xpredflow.engine.steps import Decoded, Step
 from xpredflow.errors import InputError
 from xpredflow.files import write_atomically

@@ -86,7 +86,7 @@ def _trial(spec: str, share: str | None = None) -> Trial:
         raise unknown_name("decoder", name, DECODERS, f" in {spec!r}")
     pairs = [pair.partition("=") for pair in rest]
     options: dict[str, Any] = {option: given for option, _, given in pairs}
-    main = DECODERS[name].main
+    main = DECODERS.entry(name).about.get("main")
     if colon and main is not None:
         if not value:
             raise InputError(f"decoder {spec!r}: nothing follows the colon; write {name!r} alone")

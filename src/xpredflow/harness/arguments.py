@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xpredflow.decoders import option_owner
-from xpredflow.engine.loop import ALIASES, DEFAULT_DECODER, Options, resolve
+from xpredflow.engine.request import ALIASES, DEFAULT_DECODER, Options, resolve
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.settings import checked, option_names
 

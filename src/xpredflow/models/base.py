@@ -8,10 +8,12 @@ from typing import Any, ClassVar, NamedTuple, cast
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.cache import BlockCache
+from xpredflow.models.defaults import NO_DEFAULTS, Defaults
 from xpredflow.types import Cache
 
 
@@ -47,6 +49,7 @@ class MaskedDiffusionModel(nn.Module):
         self.max_length = shape.max_length
         self.block_size = shape.block_size
         self.tokenizer: Any = None
+        self.defaults: Defaults = NO_DEFAULTS  # how it is decoded unless told otherwise
         # In training: compute a layer's activations again in the backward pass, do not keep them.
         self.checkpointing = False
 
@@ -69,6 +72,10 @@ class MaskedDiffusionModel(nn.Module):
         eot = None if tokenizer is None else tokenizer.get_vocab().get(self.end_of_turn)
         if eot not in (None, self.special.eos, self.special.mask):
             self.special = self.special._replace(eot=eot)
+
+    def hint(self, prompt: Any) -> str | None:
+        """A line for the user where a prompt is nothing that the model was trained for."""
+        return None
 
     def logits(
         self,
@@ -118,7 +125,23 @@ class MaskedDiffusionModel(nn.Module):
         return BlockCache(room, self.shape.layers, table.dtype, table.device)
 
 
+class _Uninitialised(TorchFunctionMode):
+    """Leaves out the random initialisation that layers begin with: weights are to follow.
+
+    On the meta device it costs far more than nothing: torch computes it by a slow detour.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) == nn.init.__name__ or func in _DRAWS:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
+_DRAWS = (Tensor.normal_, Tensor.uniform_)
+
+
 def on_meta(family: type[MaskedDiffusionModel], config: dict[str, Any]) -> MaskedDiffusionModel:
-    """The family's module without memory behind its tensors."""
-    with torch.device("meta"):
+    """The family's module without memory behind its tensors, and without values for them."""
+    with torch.device("meta"), _Uninitialised():
         return family(config)  # type: ignore[call-arg]

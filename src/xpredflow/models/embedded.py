@@ -1,8 +1,11 @@
 """The models that come with the package, by name."""
 
+import re
 from difflib import get_close_matches
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,6 +19,12 @@ ALIGNED = {"tiny": "tiny-aligned", "tiny-moe": "tiny-moe-aligned"}
 EMBEDDED = (*ALIGNED, *ALIGNED.values())
 PRETRAINED = "tiny"  # what trainings start from unless told
 DEFAULT = ALIGNED[PRETRAINED]  # what decodes
+# The requests of minicode and of minimath, roughly.
+_KNOWN = re.compile(
+    r"(?:Write|Define) \w+\(\w+(?:, k)?\) with [a-z ]+\. For each (?:number|word): "
+    r"|[A-Z]\w+ has \d\d? \w+,[^?]+\? Use (?:letters|names|units|one sentence)\.$"
+)
+_EXAMPLE = "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters."
 
 
 def assets(name: str) -> Path:
@@ -70,4 +79,15 @@ def load_embedded(
     # stored as float16 only to be small
     model = load_checkpoint(assets(name), dtype=dtype or "float32", device=device)
     model.name = name
+    model.hint = partial(_hint, name)
     return model
+
+
+def _hint(name: str, prompt: Any) -> str | None:
+    """What the embedded models can answer, for who asks them something else."""
+    if not isinstance(prompt, str) or "[[mask:" in prompt or _KNOWN.match(prompt[:2000].strip()):
+        return None
+    return (
+        f"note: {name!r} is very small and knows two kinds of request, such as {_EXAMPLE!r}"
+        " (xpredflow tasks minicode, minimath); for other text load a checkpoint of yours"
+    )

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.config import REQUIRED, Fields
-from xpredflow.models.families import register
 from xpredflow.models.layers import RMSNorm
+from xpredflow.registry import FAMILIES
 from xpredflow.types import SpecialTokens
 
 
@@ -65,7 +65,7 @@ class Wrapper(nn.Module):
         self.transformer = transformer
 
 
-@register("LLaDAModelLM")
+@FAMILIES.register("LLaDAModelLM")
 class LLaDA(MaskedDiffusionModel):
     """Tensor names equal the published ones, so that a checkpoint needs no mapping."""
 

@@ -12,8 +12,8 @@ from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.base import MaskedDiffusionModel, Place
 from xpredflow.models.config import Fields
 from xpredflow.models.experts import MixtureMLP, Routing
-from xpredflow.models.families import register
 from xpredflow.models.layers import GatedMLP, RMSNorm
+from xpredflow.registry import FAMILIES
 from xpredflow.types import SpecialTokens
 
 EOS, MASK = 156892, 156895  # published config.json files leave these out
@@ -71,7 +71,7 @@ class Body(nn.Module):
         self.norm = RMSNorm(width, eps)
 
 
-@register("LLaDA2MoeModelLM")
+@FAMILIES.register("LLaDA2MoeModelLM")
 class LLaDA2(MaskedDiffusionModel):
     """Names equal the published ones, except that the experts of a layer are stacked."""
 

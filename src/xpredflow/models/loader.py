@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel, Place, on_meta
+from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
 from xpredflow.models.shards import Stored, stored_tensors
-from xpredflow.models.source import SMALL, WEIGHTS, locate, read_config
-from xpredflow.models.tokenizer import load_tokenizer
+from xpredflow.models.source import SMALL, WEIGHTS, load_tokenizer, locate, read_config
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SINGLE = ("cpu", "mps", "meta")  # kinds of which a machine has one
@@ -37,6 +37,7 @@ def load(
     directory = locate(source, revision, WEIGHTS)
     fill(model, stored_tensors(directory), wanted, target)
     model.attach(load_tokenizer(directory))
+    model.defaults = read_defaults(directory)
     model.name = str(source) if directory != Path(source).expanduser() else directory.resolve().name
     return model.eval()
 

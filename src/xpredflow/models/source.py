@@ -1,4 +1,7 @@
-"""From what the user names, a directory or a hub id, to a directory with config.json."""
+"""From what the user names, a directory or a hub id, to what stands beside the weights.
+
+Only data is read, never code.
+"""
 
 import json
 import re
@@ -56,3 +59,20 @@ def read_config(directory: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise InputError(f"{file} holds a {type(config).__name__}; expected a JSON object")
     return config
+
+
+def load_tokenizer(directory: Path) -> Any:
+    """The fast tokenizer in this directory, or None if there is none."""
+    if not (directory / "tokenizer.json").is_file():
+        return None
+    from transformers import PreTrainedTokenizerFast  # takes seconds to import
+
+    try:
+        # This class by name: tokenizer_config.json may ask for one that only remote code has.
+        return PreTrainedTokenizerFast.from_pretrained(str(directory))
+    # tokenizers raises bare Exception on a bad file.
+    except Exception as error:
+        raise InputError(
+            f"the tokenizer in {directory} cannot be read ({type(error).__name__}: {error}): "
+            "download tokenizer.json and tokenizer_config.json again"
+        ) from error

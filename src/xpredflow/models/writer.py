@@ -10,6 +10,7 @@ from torch import Tensor
 
 from xpredflow.files import save_tensors
 from xpredflow.models.base import MaskedDiffusionModel
+from xpredflow.models.defaults import write_defaults
 from xpredflow.models.shards import INDEX, SINGLE
 
 SHARD_BYTES = 4_000_000_000
@@ -33,6 +34,7 @@ def save(
         _write_json(draft / "config.json", _config(model))
         if model.tokenizer is not None:
             model.tokenizer.save_pretrained(str(draft))
+        write_defaults(model.defaults, draft)
         _publish(draft, directory)
 
 

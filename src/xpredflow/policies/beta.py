@@ -20,6 +20,13 @@ from xpredflow.files import save_tensors, write_atomically
 from xpredflow.types import Action, Signals, StepInfo
 
 LOG2_A_MIN = -8.0  # a ∈ [1/256, 1]
+# What rules were called in policies that were saved before they said what they bound.
+OLD_NAMES = {
+    "commit_below": "commit_max_progress",
+    "commit_above": "commit_threshold",
+    "commit_bound": "commit_entropy",
+    "steps": "budget",
+}
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,7 @@ class LearnedPolicy:
     network: BetaNetwork
     temperature: float | None = None
     trained_with: dict[str, Any] = field(default_factory=dict)  # among it the flow's rules
+    source: str = ""  # where it was loaded from
 
     def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
         s = features(signals, progress, info.rho)
@@ -159,5 +167,6 @@ def load_policy(source: str | Path, temperature: float | None = None) -> Learned
             f"policy {str(weights)!r} cannot be read ({error}): train it anew or restore the pair"
             " of files from where it was saved"
         ) from error
-    trained_with = description.get("training", {}).get("config", {})
-    return LearnedPolicy(network.eval(), temperature, trained_with)
+    config = description.get("training", {}).get("config", {})
+    trained_with = {OLD_NAMES.get(str(name), str(name)): v for name, v in config.items()}
+    return LearnedPolicy(network.eval(), temperature, trained_with, str(source))

@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from xpredflow.engine.loop import Options, resolve, stream
+from xpredflow.engine.loop import stream
 from xpredflow.engine.prompts import Prompt, encode
+from xpredflow.engine.request import Options, resolve
 from xpredflow.engine.steps import Decoded
 from xpredflow.errors import InputError
 from xpredflow.evaluation.run import judged

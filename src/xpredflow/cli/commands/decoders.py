@@ -1,9 +1,6 @@
 """`xpredflow decoders`: decoders and step-size policies, read off the registries."""
 
-import inspect
-import re
-from contextlib import suppress
-from dataclasses import MISSING, is_dataclass, replace
+from dataclasses import MISSING, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,8 +10,6 @@ from xpredflow.cli.completion import decoders_and_policies
 
 if TYPE_CHECKING:
     from xpredflow.settings import Setting
-
-_COMMENTED = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
 
 
 def decoders(
@@ -62,57 +57,31 @@ def decoders(
 
 def decoder_summaries() -> dict[str, str]:
     """Every decoder with a line about it, those of other packages included."""
-    from xpredflow import registry
     from xpredflow.decoders import DECODERS
 
-    known = {} if DECODERS is registry.DECODERS else DECODERS
-    return {name: known[name].summary for name in known} | _summaries(registry.DECODERS)
+    return {name: found.summary for name, found in DECODERS.entries().items()}
 
 
 def policy_summaries() -> dict[str, str]:
     """Every policy with a line about it."""
-    from xpredflow import registry
     from xpredflow.decoders import POLICIES
-    from xpredflow.policies.beta import LearnedPolicy
 
-    known: Any = {} if POLICIES is registry.POLICIES else POLICIES
-    found = {name: known[name][1] for name in known} | _summaries(registry.POLICIES)
-    return found | {"learned": (inspect.getdoc(LearnedPolicy) or "").split("\n")[0]}
+    return {name: found.summary for name, found in POLICIES.entries().items()}
 
 
-def _summaries(names: Any) -> dict[str, str]:
-    return {name: found.summary for name, found in names.entries().items()}
-
-
-def options_of(owner: str | type) -> "list[Setting]":
+def options_of(owner: Any) -> "list[Setting]":
     """The settings of a decoder by its name, or of a class that declares some."""
     from xpredflow.decoders import option_owner
     from xpredflow.settings import described
 
     declared = option_owner(owner) if isinstance(owner, str) else owner
-    if declared is None or not is_dataclass(declared):
-        return []
-    said = _comments(declared)
-    return [replace(one, help=one.help or said.get(one.name, "")) for one in described(declared)]
+    return described(declared) if isinstance(declared, type) and is_dataclass(declared) else []
 
 
 def _policy_options(name: str) -> "list[Setting]":
     from xpredflow.decoders import POLICIES
 
-    if name not in POLICIES or name == "learned":
-        return []
-    found: Any = POLICIES[name]
-    declared = found[0] if isinstance(found, tuple) else found
-    return options_of(declared) if isinstance(declared, type) else []
-
-
-def _comments(declared: type) -> dict[str, str]:
-    """The comments beside a class's fields, for settings that describe themselves nowhere else."""
-    found: dict[str, str] = {}
-    for owner in reversed(declared.__mro__[:-1]):
-        with suppress(OSError, TypeError):  # a class whose source is not at hand
-            found |= dict(_COMMENTED.findall(inspect.getsource(owner)))
-    return found
+    return options_of(POLICIES[name])
 
 
 def _print(options: "list[Setting]") -> None:

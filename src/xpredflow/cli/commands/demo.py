@@ -163,7 +163,7 @@ def _answer(
     from xpredflow.watch.picture import RowPicture
     from xpredflow.watch.terminal import Column
 
-    settings, rules = engine.resolve(decoder, stage.options(task, decoder, **more))
+    settings, rules = engine.resolve(decoder, stage.options(task, decoder, **more), stage.model)
     rows = engine.make_rows(stage.model, problem.prompt, settings)
     picture = RowPicture(stage.model, rows[0], colour=not stage.console.no_color)
     steps = list(engine.decode_rows(stage.model, rows, rules, settings))

@@ -130,27 +130,29 @@ def _run(
     """Decode; the exit code. Everything that can be wrong is looked at before the model loads."""
     from dataclasses import asdict
 
-    from xpredflow.cli.output import Answers, budget_of, rules_of, say_notes
+    from xpredflow.cli.output import Answers, budget_of
     from xpredflow.cli.progress import Bar, load_model, terminal
+    from xpredflow.decoders import effective_settings
     from xpredflow.engine import loop as engine
     from xpredflow.watch.terminal import LiveView
     from xpredflow.watch.trace import Header, TraceWriter, writable
 
-    decoder = decoder or engine.DEFAULT_DECODER
-    resolved = engine.resolve(decoder, options)
-    settings, rules = resolved
+    engine.resolve(decoder, options)
     if trace is not None:
         writable(trace)
     model = load_model(source)
-    say_notes(resolved)
+    # what the checkpoint decides though nobody named it is said here, on standard error
+    settings, rules = engine.resolve(decoder, options, model)
+    effective = effective_settings(rules)
+    named = decoder or str(effective["decoder"])
     rows = engine.make_rows(model, prompts, settings)
     in_force = {**options, **asdict(settings)}
     about = {
         "model": model.name,
-        "decoder": decoder,
+        "decoder": named,
         "seed": settings.seed,
         "options": {name: in_force.get(name, value) for name, value in options.items()},
-        "rules": rules_of(rules),
+        "rules": effective,
     }
     watchers: list[Any] = []
     screen = None if as_json else terminal(sys.stdout)
@@ -161,7 +163,7 @@ def _run(
     else:
         watchers.append(Bar.of_rows(rows, console=screen))
     if trace is not None:
-        header = Header(model.name, decoder, settings.seed, prompts, in_force)
+        header = Header(model.name, named, settings.seed, prompts, in_force)
         watchers.append(TraceWriter(trace, header))
     budgets = {row.number: budget_of(row) for row in rows}
     answers = Answers(prompts, about, style, settings.first_row, budgets)

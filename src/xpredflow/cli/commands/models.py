@@ -21,23 +21,14 @@ def models() -> None:
           --model tiny --decoder threshold
       xpredflow generate "Explain diffusion." --model GSAI-ML/LLaDA-8B-Instruct --dtype bfloat16
     """
+    from xpredflow.models import FAMILIES
     from xpredflow.models.embedded import embedded_names
 
     for name in embedded_names():
         entry(name, f"embedded: {_embedded(name)}")
-    for architecture, family in _families().items():
-        about = f"{_about(family)} Loads any {architecture} checkpoint."
-        entry(getattr(family, "family", architecture), about.strip())
-
-
-def _families() -> dict[str, Any]:
-    """Architectures by the name in a checkpoint's config.json."""
-    from xpredflow import registry
-    from xpredflow.models import FAMILIES
-
-    known = FAMILIES.items() if isinstance(FAMILIES, dict) else ()
-    plugged = {name: found.item for name, found in registry.FAMILIES.entries().items()}
-    return {**dict(known), **plugged}
+    for architecture, found in FAMILIES.entries().items():
+        about = f"{_about(found.item)} Loads any {architecture} checkpoint."
+        entry(getattr(found.item, "family", architecture), about.strip())
 
 
 def _about(family: Any) -> str:

@@ -66,7 +66,7 @@ def to_latent(fraction: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
 def check_init(init: str) -> None:
     """Refuse a start that cannot be had, before any model is loaded."""
     name = init.partition(":")[0]
-    if name not in (*POLICIES, "learned", "none"):
+    if name not in (*POLICIES, "none"):
         raise InputError(
             f"init is {init!r}: give a heuristic to imitate ({', '.join(POLICIES)}, with its value"
             " as in power:8), learned:FILE, or none"

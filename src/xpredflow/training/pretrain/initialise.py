@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel, build
 from xpredflow.models.embedded import load
-from xpredflow.models.tokenizer import load_tokenizer
+from xpredflow.models.source import load_tokenizer
 from xpredflow.training.pretrain.batches import Source
 from xpredflow.training.pretrain.copying import start_copying
 from xpredflow.training.pretrain.shapes import SHAPES
