@@ -3,16 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 # Freed memory stays with the process: allocating anew costs more than the arithmetic at small sizes.
 export MALLOC_TOP_PAD_ ?= 1073741824
 export MALLOC_MMAP_MAX_ ?= 0
 export MALLOC_TRIM_THRESHOLD_ ?= 10737418240
 
-.PHONY: demo test lint format bench clean train-tiny train-tiny-moe align-tiny align-tiny-moe
+.PHONY: demo test lint format bench lock clean train-tiny train-tiny-moe align-tiny align-tiny-moe
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) 'pip>=25.1'
+	$(PIP) -c constraints.txt -e '.[eval,parquet,plot,train]' --group dev
 	touch $@
 
 demo: $(READY)
@@ -40,6 +42,15 @@ train-tiny train-tiny-moe: train-%: $(READY)
 # Their alignment from the shipped weights, or from others: START=runs/tiny/model
 align-tiny align-tiny-moe: align-%: $(READY)
 	$(BIN)/python recipes/align_embedded.py $* $(START)
+
+# The newest versions that fit pyproject.toml, tried by the tests before they are written down.
+lock:
+	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(PIP) 'pip>=25.1'
+	$(PIP) -e '.[eval,parquet,plot,train]' --group dev
+	$(BIN)/pytest -n 2
+	head -n 2 constraints.txt > constraints.new
+	$(BIN)/pip freeze --exclude-editable --exclude pip | sed 's/+[a-z0-9.]*$$//' >> constraints.new
+	mv constraints.new constraints.txt && touch $(READY)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist build

@@ -4,23 +4,43 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from xpredflow.decoders import DECODERS, POLICIES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_example_runs(capsys) -> None:
-    [example] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+# Where the decoders may be listed in full: the front page, or a page that it links to.
+PAGES = [README, *(page.read_text() for page in sorted(ROOT.glob("docs/*.md")))]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_runs(example: str, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
     exec(compile(example, "README.md", "exec"), {})
     assert capsys.readouterr().out.strip()
 
 
-def test_every_decoder_and_policy_is_listed() -> None:
-    section = README.split("## Decoders")[1].split("## Models")[0]
-    assert re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE) == list(DECODERS)
+def test_there_is_an_example() -> None:
+    assert EXAMPLES
+
+
+def test_every_decoder_and_policy_is_listed_in_one_table() -> None:
+    tables = [re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE) for page in PAGES]
+    assert any(set(DECODERS) <= set(table) for table in tables)
     for policy in POLICIES:
-        assert re.search(rf"`{policy}\b", README), policy
+        assert any(re.search(rf"`{policy}\b", page) for page in PAGES), policy
+
+
+def test_links_lead_somewhere() -> None:
+    for text, target in re.findall(r"\[([^\]]+)\]\(([^)#]+)", README):
+        path = target.removeprefix("https://github.com/xpredflow/xpredflow/")
+        path = re.sub(r"^(blob|tree|raw)/main/", "", path)
+        if not path.startswith("http"):
+            assert (ROOT / path).exists(), f"[{text}]({target})"
 
 
 def test_the_results_are_those_of_the_report() -> None:

@@ -1,7 +1,17 @@
 import pytest
+from typer.testing import CliRunner
 
 from xpredflow import __version__
-from xpredflow.cli.completion import decoder_names, model_names, policy_names
+from xpredflow.cli import COMMANDS, app
+from xpredflow.cli.commands.decoders import decoder_summaries, options_of, policy_summaries
+from xpredflow.cli.completion import (
+    decoder_names,
+    model_names,
+    policy_names,
+    split_names,
+    table_names,
+    task_names,
+)
 from xpredflow.decoders import DECODERS, POLICIES, option_owner
 from xpredflow.engine.loop import Options
 from xpredflow.models import FAMILIES
@@ -34,19 +44,23 @@ def test_models_in_one_line_each(run):
 
 def test_decoders_in_one_line_each(run):
     lines = run("decoders").stdout.splitlines()
-    for name, entry in DECODERS.entries().items():
+    for name, summary in decoder_summaries().items():
         line = next(line for line in lines if line.startswith(f"{name} "))
-        assert entry.summary in line
-        assert all(f"{option.name}=" in line for option in described(option_owner(name)))
-    assert all(any(line.startswith(f"{name} ") for line in lines) for name in POLICIES)
+        assert summary in line
+        assert summary
+        assert all(f"{option.name}=" in line for option in options_of(name))
+    assert all(any(line.startswith(f"{name} ") for line in lines) for name in policy_summaries())
+    assert set(decoder_summaries()) == set(DECODERS)
+    assert set(policy_summaries()) == set(POLICIES)
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_every_option_of_a_decoder_with_its_default(run, name):
     shown = run("decoders", name).stdout
-    for option in (*described(option_owner(name)), *described(Options)):
-        value = "none" if option.default is None else option.default
-        assert f"  {option.name}={value}" in shown
+    declared = option_owner(name)
+    assert declared is not None
+    for option in (*described(declared), *described(Options)):
+        assert f"  {option.name}={option.written_default}" in shown
 
 
 def test_comments_beside_the_declaration_are_shown(run):
@@ -69,6 +83,38 @@ def test_completion_offers_names(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").touch()
     assert [name for name, _ in decoder_names("thr")] == ["threshold"]
-    assert {name for name, _ in policy_names("")} == {*POLICIES}
+    assert {name for name, _ in policy_names("")} == set(POLICIES)
     assert "tiny" in dict(model_names(""))
     assert list(dict(model_names(f"{tmp_path}/m"))) == [f"{tmp_path}/mine"]
+
+
+def test_completion_offers_tasks_tables_and_splits():
+    assert [name for name, _ in task_names("minicode,mini")] == ["minicode,minimath"]
+    assert {"minicode", "minimath", "humaneval"} <= set(dict(task_names("")))
+    assert "main" in dict(table_names("ma"))
+    assert list(dict(split_names("te"))) == ["test"]
+    assert [name for name, _ in policy_names("learned:t")] == ["learned:tiny"]
+    assert [name for name, _ in decoder_names("flow:jum")] == ["flow:jump"]
+
+
+def test_a_misspelt_command_is_corrected(run):
+    result = run("generat", "x")
+    assert result.exit_code == 2
+    assert "did you mean 'generate'?" in result.stderr
+
+
+def test_every_command_is_listed_in_a_group_with_what_it_says_of_itself(run):
+    overview = run("--help").stdout
+    for title, group in COMMANDS.items():
+        assert f"\n{title}:\n" in overview
+        for name, lazy in group.items():
+            assert f"  {name} " in overview
+            assert lazy.summary in " ".join(overview.split())
+
+
+@pytest.mark.parametrize("name", [name for group in COMMANDS.values() for name in group])
+def test_every_command_has_examples_and_a_short_help_flag(name):
+    result = CliRunner().invoke(app, [name, *(["show"] if name == "policy" else []), "-h"])
+    assert result.exit_code == 0, result.output
+    assert "Examples:\n" in result.stdout or name == "lm-eval"
+    assert f"  xpredflow {name}" in result.stdout or name == "lm-eval"

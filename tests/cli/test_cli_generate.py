@@ -40,6 +40,19 @@ def test_json_has_one_object_per_prompt(run, model):
     assert first["options"] == {"seed": 3, "budget": "1/4", "gen_length": 8}
     assert first["tokens_per_forward"] == expected.tokens_per_forward
     assert first["failed"] is False
+    assert first["budget"] == {"share": 0.25, "passes": 2}
+    assert first["rules"]["remasking"] == "low_confidence"
+
+
+def test_a_whole_spec_may_stand_behind_the_decoder(run):
+    spec = "flow:constant:1/4+tau=0.95+budget=4"
+    first = json.loads(run("generate", "one", "--json", "-d", spec).stdout)
+    assert first["rules"]["tau"] == 0.95
+    assert first["budget"] == {"share": 0.5, "passes": 4}
+    assert first["decoder"] == "flow:constant:1/4"
+    result = run("generate", "one", "-d", spec, "--budget", "3")
+    assert result.exit_code == 2
+    assert "budget is '4' in the decoder's spec and '3' beside it" in result.stderr
 
 
 def test_standard_input_is_one_prompt(run, model):
@@ -89,14 +102,14 @@ def test_options_reach_engine_and_decoder_and_defaults_stay_there(run, monkeypat
     seen = {}
     real = engine.resolve
 
-    def spy(decoder, options):
+    def spy(decoder, options, model=None):
         seen.update(options, decoder=decoder)
-        return real(decoder, options)
+        return real(decoder, options, model)
 
     monkeypatch.setattr(engine, "resolve", spy)
     run("generate", "x", "-o", "tau=0.95", "-o", "reedit-margin=none", "--policy", "constant:1/4")
     assert seen == {
-        "decoder": "flow",
+        "decoder": None,
         "policy": "constant:1/4",
         "gen_length": "8",
         "tau": "0.95",
@@ -211,7 +224,7 @@ def test_ctrl_c_prints_and_records_what_is_finished(run, monkeypatch, tmp_path: 
     file = tmp_path / "run.jsonl"
     result = run("generate", "one", "two", "three", "--max-batch", "1", "--trace", str(file))
     assert result.exit_code == 130
-    assert "interrupted: 1 of 3 prompts finished" in result.stderr
+    assert "interrupted: 1 of 3 prompts finished; to go on, give the other 2" in result.stderr
     trace = read_trace(file)
     assert result.stdout == trace.decoded[0].text + "\n"
     assert not trace.complete

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 COMMAND = str(Path(sys.executable).with_name("xpredflow"))
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm-256color"}
 
@@ -35,6 +37,45 @@ def test_bad_input_without_traceback():
     assert "Traceback" not in done.stderr
 
 
+def test_a_reader_that_has_seen_enough_ends_it_quietly():
+    process = subprocess.Popen(
+        [COMMAND, "decoders"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ONE_THREAD
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()  # before anything is written
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("gen", ["generate"]),
+        ("generate --decoder thr", ["threshold"]),
+        ("generate --policy pow", ["power"]),
+        ("generate --model tiny-m", ["tiny-moe", "tiny-moe-aligned"]),
+        ("generate -d threshold -o thr", ["threshold="]),
+        ("generate -d threshold -o gen", ["gen_length="]),
+        ("generate -d flow:power:8+tau=0.9 -o reedit_m", ["reedit_margin="]),
+        ("eval --task minicode,mini", ["minicode,minimath"]),
+        ("eval --split v", ["validation"]),
+        ("decoders jum", ["jump"]),
+    ],
+)
+def test_the_shell_completes(line, offered):
+    words = f"xpredflow {line}"
+    request = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(
+        [COMMAND],
+        capture_output=True,
+        text=True,
+        env={**ONE_THREAD, "_XPREDFLOW_COMPLETE": "complete_bash", **request},
+    )
+    assert done.stdout.split() == offered, done.stderr
+
+
 def test_completion_script_is_offered():
     done = subprocess.run(
         [COMMAND, "--show-completion", "bash"],
@@ -48,6 +89,7 @@ def test_completion_script_is_offered():
 def test_a_terminal_sees_the_text_settle():
     master, slave = pty.openpty()
     command = [COMMAND, "generate", "Hi", "--gen-length", "6", "--budget", "2", "-d", "mask"]
+    command += ["--delay", "0.01"]
     process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=ONE_THREAD)
     os.close(slave)
     shown = b""
@@ -59,6 +101,8 @@ def test_a_terminal_sees_the_text_settle():
     os.close(master)
     assert process.wait() == 0
     screen = shown.decode()
-    assert "pass 2/2" in screen
+    assert "pass 1/2" in screen
+    # the view stays: nothing is erased after the last line of it
     assert "2 passes · " in screen
-    assert " tokens per pass · every position converged" in screen
+    last = screen.rpartition(" tokens per pass · every position converged")[2]
+    assert "\x1b[2K" not in last

@@ -1,18 +1,18 @@
 """The command line. A command's file is imported when the command is called: --help is instant."""
 
+import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, NamedTuple
 
-import click
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from xpredflow import __version__
 from xpredflow.cli.flags import GroupedCommand
-from xpredflow.errors import InputError
+from xpredflow.errors import InputError, unknown_name
 
 
 class Lazy(NamedTuple):
@@ -45,7 +45,7 @@ COMMANDS: dict[str, dict[str, Lazy]] = {
     "Look up": {
         "models": Lazy("models:models", "Embedded models, and what can be loaded."),
         "tasks": Lazy("tasks:tasks", "Tasks, and what their problems look like."),
-        "decoders": Lazy("models:decoders", "Decoders and policies, with their options."),
+        "decoders": Lazy("decoders:decoders", "Decoders and policies, with their options."),
         "policy": Lazy("policy:policy", "Look at a learned step-size policy."),
     },
 }
@@ -72,7 +72,13 @@ class Commands(TyperGroup):
         command.name = cmd_name
         return command
 
-    def format_commands(self, ctx: Any, formatter: click.HelpFormatter) -> None:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        # not while the shell completes: there half a name is no mistake
+        if not ctx.resilient_parsing and args[0] not in self.list_commands(ctx):
+            raise unknown_name("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, group in COMMANDS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, lazy.summary) for name, lazy in group.items()])
@@ -83,6 +89,9 @@ class Commands(TyperGroup):
         except InputError as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from None
+        except KeyboardInterrupt:  # where a command has more to say it has said so
+            typer.echo("interrupted: nothing was kept; the same command begins anew", err=True)
+            raise typer.Exit(130) from None
 
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -113,8 +122,8 @@ def xpredflow(
     \b
     Examples:
       xpredflow demo
-      xpredflow generate "Hello" --decoder mask --budget 1/4 --json
-      xpredflow models
+      xpredflow generate "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters."
+      xpredflow eval --task minimath --limit 20
       xpredflow decoders flow
     """
 
@@ -125,4 +134,13 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             # a terminal without UTF-8 gets escapes rather than a crash in the middle of a text
             stream.reconfigure(errors="backslashreplace")
-    app()
+    try:
+        app(prog_name="xpredflow")
+    except BrokenPipeError:  # `| head -1` has seen enough
+        _close_quietly()
+
+
+def _close_quietly() -> None:
+    """What is still buffered has no reader: it must not be flushed when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)

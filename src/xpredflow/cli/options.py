@@ -1,59 +1,112 @@
 """Options that several commands have, each declared once; and what was given, by name."""
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from xpredflow.cli.completion import decoder_names, model_names, policy_names
+from xpredflow.cli import completion as complete
 from xpredflow.errors import InputError
 
+Offers = Callable[..., complete.Offers]
+
+
+def _text(*names: str, metavar: str | None = None, help: str, offers: Offers | None = None) -> Any:
+    """A flag whose value is handed on as text: where it is used declares its type and default."""
+    return typer.Option(*names, metavar=metavar, help=help, autocompletion=offers)
+
+
+# What decodes
 Model = Annotated[
     str | None,
-    typer.Option(
+    _text(
         "--model",
         "-m",
         help="An embedded model, a checkpoint's directory or a hub id; default: tiny-aligned, or"
         " tiny where weights are to be trained.",
-        autocompletion=model_names,
+        offers=complete.model_names,
+    ),
+]
+Revision = Annotated[str | None, _text("--revision", help="Branch, tag or commit of a hub model.")]
+Dtype = Annotated[
+    str | None,
+    _text(
+        "--dtype",
+        help="Load weights as float32, bfloat16 or float16; default: as stored.",
+        offers=complete.dtype_names,
+    ),
+]
+Device = Annotated[
+    str | None,
+    _text(
+        "--device",
+        help="Where to compute, such as cpu or cuda:1; default: the accelerator if there is one.",
     ),
 ]
 Decoder = Annotated[
-    str | None, typer.Option("--decoder", "-d", help="A decoder.", autocompletion=decoder_names)
-]
-Policy = Annotated[
-    str | None, typer.Option(help="The flow's step-size policy.", autocompletion=policy_names)
-]
-RunDirectory = Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
-]
-Updates = Annotated[
-    str | None, typer.Option("--updates", "-n", metavar="N", help="Updates in all.")
-]
-Threads = Annotated[int | None, typer.Option(help="CPU threads; default: one per core.", min=1)]
-
-Tasks = Annotated[
-    str,
-    typer.Option(
-        "--tasks", "-t", help="Separated by commas: minicode, minimath, humaneval, mbpp, gsm8k."
+    str | None,
+    _text(
+        "--decoder",
+        "-d",
+        metavar="NAME[:VALUE][+OPTION=VALUE]",
+        help="A decoder, such as threshold:0.8 or flow:learned:tiny+tau=0.95; `xpredflow decoders`"
+        " lists them, the default first.",
+        offers=complete.decoder_names,
     ),
 ]
-Limit = Annotated[int, typer.Option(help="Problems of each task.", min=1)]
-Split = Annotated[str, typer.Option(help="validation while you choose, test once at the end.")]
+Policy = Annotated[
+    str | None,
+    _text(
+        "--policy",
+        help="The flow's step-size policy: confidence, constant:1/16, learned:tiny, learned:FILE.",
+        offers=complete.policy_names,
+    ),
+]
+Budget = Annotated[
+    str | None,
+    _text(
+        "--budget",
+        "-b",
+        metavar="N|SHARE",
+        help="At most this many forward passes: a number, or a share of the response's length:"
+        " 1/4, 25% or full.",
+    ),
+]
+Seed = Annotated[str | None, _text("--seed", metavar="N", help="Seed of everything that is drawn.")]
 Option = Annotated[
     list[str] | None,
-    typer.Option(
+    _text(
         "--option",
         "-o",
         metavar="NAME=VALUE",
-        help="An option of the engine, or of every decoder that has it.",
+        help="Any other option of the engine or the decoder, repeatable; `xpredflow decoders NAME`"
+        " lists them.",
+        offers=complete.option_pairs,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of Markdown.")]
-Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")]
-Device = Annotated[str | None, typer.Option(help="Such as cpu or cuda.")]
+
+# What is asked, and how it is judged
+Tasks = Annotated[
+    str,
+    _text(
+        "--task",
+        "--tasks",
+        "-t",
+        help="Tasks, separated by commas: minicode, minimath, humaneval, mbpp, gsm8k.",
+        offers=complete.task_names,
+    ),
+]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", help="Problems of each task.", min=1)]
+Split = Annotated[
+    str,
+    _text(
+        "--split",
+        help="validation while you choose, test once at the end.",
+        offers=complete.split_names,
+    ),
+]
 Data = Annotated[
     list[str] | None,
     typer.Option(
@@ -72,6 +125,37 @@ Unsafe = Annotated[
         help="Run generated programs with your own rights where no sandbox is to be had.",
     ),
 ]
+Delay = Annotated[
+    float | None,
+    typer.Option(
+        "--delay", metavar="SECONDS", help="Show each pass for so long on a terminal.", min=0
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
+
+# How a run goes
+RunDirectory = Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
+]
+Updates = Annotated[str | None, _text("--updates", "-n", metavar="N", help="Updates in all.")]
+Threads = Annotated[int | None, typer.Option(help="CPU threads; default: one per core.", min=1)]
+
+
+def spec_and_options(decoder: str | None, options: dict[str, Any]) -> tuple[str | None, Any]:
+    """NAME[:VALUE] of a decoder's spec, and its options with those given beside it."""
+    from xpredflow.decoders.spec import parse_spec, with_options
+
+    if decoder is None:
+        return None, options
+    spec = parse_spec(decoder)
+    head = spec.name if spec.value is None else f"{spec.name}:{spec.value}"
+    return head, with_options(spec, options)
+
+
+def names(text: str) -> list[str]:
+    """A list that was given with commas."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def merged(

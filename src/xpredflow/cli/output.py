@@ -1,18 +1,20 @@
-"""Answers on standard output: plain text, JSON lines, or framed for a terminal."""
+"""Answers on standard output: plain text, JSON lines, or for a terminal; what decided them."""
 
 import json
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from xpredflow.cli.prompts import Given, label
+from xpredflow.engine.rows import Row
 from xpredflow.engine.steps import Decoded
-from xpredflow.watch.terminal import summary, visible
+from xpredflow.watch.picture import summary
+from xpredflow.watch.text import visible
 
 
 @dataclass
@@ -20,13 +22,14 @@ class Answers:
     """Finished rows, printed in the order of their prompts as soon as their turn has come.
 
     Plain text and JSON go out while later rows are still being decoded; a terminal, which shows
-    the decoding itself, gets them at the end.
+    the decoding itself, gets them at the end, or has `shown` them already.
     """
 
     prompts: list[Given]
     about: dict[str, Any]
-    style: Literal["plain", "json", "terminal"] = "plain"
+    style: str = "plain"  # or json, terminal, shown
     first_row: int = 0
+    budgets: dict[int, dict[str, float]] = field(default_factory=dict)
     waiting: dict[int, Decoded] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     failed: bool = False
@@ -51,7 +54,7 @@ class Answers:
         self.printed += 1
         if self.style == "json":
             _write(json.dumps(self._record(done, self.prompts[number]), ensure_ascii=False))
-        elif not done.failed:
+        elif not done.failed and self.style != "shown":
             self._print_text(done, self.prompts[number])
         if done.failed:
             self.failed = True
@@ -76,6 +79,7 @@ class Answers:
             "text": done.text,
             "ids": done.ids,
             "passes": done.passes,
+            "budget": self.budgets.get(done.row),
             "reason": done.reason.name.lower(),
             "stop_reason": done.stop_reason,
             "failed": done.failed,
@@ -84,6 +88,12 @@ class Answers:
             "mean_progress": sum(progress) / len(progress) if progress else None,
             **self.about,
         }
+
+
+def budget_of(row: Row) -> dict[str, float]:
+    """The cap on a row's passes, and which share of its open positions that is."""
+    passes = sum(row.budgets)
+    return {"share": passes / sum(map(len, row.blocks)), "passes": passes}
 
 
 def _write(text: str) -> None:

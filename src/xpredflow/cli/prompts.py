@@ -10,8 +10,8 @@ from xpredflow.errors import InputError
 Given = str | list[dict[str, str]]
 
 _HELP = (
-    'give one as an argument (xpredflow generate "Hello"), a file with --file, or pipe one in'
-    ' (echo "Hello" | xpredflow generate)'
+    'give one as an argument (xpredflow generate "How many?"), a file with --file, or pipe one in'
+    ' (echo "How many?" | xpredflow generate)'
 )
 
 

@@ -41,7 +41,7 @@ def load(
     source: str | Path,
     *,
     dtype: torch.dtype | str | None = None,
-    device: torch.device | str = "cpu",
+    device: torch.device | str | None = None,
     revision: str | None = None,
 ) -> MaskedDiffusionModel:
     """An embedded model by its name, or a checkpoint from a directory or a hub id.
@@ -71,7 +71,7 @@ def _check_name(source: str | Path) -> None:
 
 
 def load_embedded(
-    name: str, *, dtype: torch.dtype | str | None = None, device: torch.device | str = "cpu"
+    name: str, *, dtype: torch.dtype | str | None = None, device: torch.device | str | None = None
 ) -> MaskedDiffusionModel:
     """The embedded model `name`."""
     if name not in embedded_names():

@@ -1,5 +1,6 @@
 """Strict loading: every tensor of the checkpoint has its place, and every place its tensor."""
 
+import os
 import re
 from pathlib import Path
 
@@ -14,13 +15,14 @@ from xpredflow.models.shards import Stored, stored_tensors
 from xpredflow.models.source import SMALL, WEIGHTS, load_tokenizer, locate, read_config
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_SINGLE = ("cpu", "mps", "meta")  # kinds of which a machine has one
 
 
 def load(
     source: str | Path,
     *,
     dtype: torch.dtype | str | None = None,
-    device: torch.device | str = "cpu",
+    device: torch.device | str | None = None,
     revision: str | None = None,
 ) -> MaskedDiffusionModel:
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
@@ -129,12 +131,28 @@ def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
     return dtype
 
 
-def as_device(device: torch.device | str) -> torch.device:
-    """A device that exists on this machine."""
+def as_device(device: torch.device | str | None) -> torch.device:
+    """A device that exists on this machine; None is the accelerator where there is one.
+
+    A kind of accelerator without a number means this process's own: under torchrun each process of
+    a machine takes the one of its LOCAL_RANK.
+    """
+    named = torch.device(default_device()) if device is None else device
     try:
-        return torch.empty(0, device=device).device
+        found = torch.device(named)
+        if found.index is None and found.type not in _SINGLE and "LOCAL_RANK" in os.environ:
+            found = torch.device(found.type, int(os.environ["LOCAL_RANK"]))
+            torch.get_device_module(found.type).set_device(found.index)
+        return torch.empty(0, device=found).device
     # torch raises RuntimeError, AssertionError or others, depending on the backend.
     except Exception as error:
         raise InputError(
-            f"device {str(device)!r} cannot be used here ({error}): use device='cpu'"
+            f"device {str(named)!r} cannot be used here ({error}): use device='cpu'"
         ) from error
+
+
+def default_device() -> str:
+    """The kind of device that is used unless told: cuda, else mps, else cpu."""
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"

@@ -1,1 +1,1 @@
-"""What looks at the Steps of a decode: traces and the terminal view."""
+"""What looks at the Steps of a decode: traces, pictures of rows, the terminal view."""

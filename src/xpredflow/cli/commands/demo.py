@@ -1,39 +1,222 @@
 """`xpredflow demo`: what the library is about, in a minute."""
 
-from typing import Annotated
+import sys
+import textwrap
+from contextlib import nullcontext
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import given
+from xpredflow.cli.options import given, names
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from xpredflow.tasks import Problem, Runner, Task, Verdict
+    from xpredflow.types import Model
+    from xpredflow.watch.terminal import Column
+
+LEARNED = "learned:tiny"  # trained on the model that is shown by default
+# Validation problems on which the decoders differ: flow and threshold decoding are right, flow in
+# half the passes; mask prediction with the flow's passes is wrong. A test holds this.
+TELLING = {"minicode": 85, "minimath": 92}
+DELAY = 0.15  # seconds per pass on a terminal
 
 
 def demo(
     model: shared.Model = None,
-    tasks: Annotated[
-        str, typer.Option("--tasks", "-t", help="Separated by commas: minicode, minimath.")
-    ] = "minicode,minimath",
+    tasks: shared.Tasks = "minicode,minimath",
     policy: shared.Policy = None,
     number: Annotated[
-        int, typer.Option("--number", "-n", help="Which validation problem, 0 to 499.", min=0)
-    ] = 7,
+        int | None,
+        typer.Option(
+            "--number", "-n", help="Which validation problem; default: a telling one.", min=0
+        ),
+    ] = None,
     more: Annotated[
-        int, typer.Option(help="Further problems for the comparison at the end.", min=0)
-    ] = 6,
+        int, typer.Option(metavar="N", help="Further problems for the table at the end.", min=0)
+    ] = 16,
+    delay: shared.Delay = None,
+    device: shared.Device = None,
 ) -> None:
-    """Watch a request being answered: flow, then mask prediction with the same number of passes.
+    """Watch three decoders answer the same request side by side, one forward pass at a time.
 
-    Each answer is graded: programs by running them against hidden tests in the sandbox, word
-    problems by their result. A small table over further problems follows.
+    Flow, threshold decoding, and mask prediction with as many passes as flow took. Each answer is
+    graded: programs by running them against hidden tests in the sandbox, word problems by their
+    result. A small table over further problems follows.
 
     \b
     Examples:
       xpredflow demo
-      xpredflow demo --tasks minimath --number 12
+      xpredflow demo --task minimath --number 12 --delay 0.5
       xpredflow demo --policy power:8 --more 0
     """
-    from xpredflow.cli.demonstrating import run
+    source = given({"source": model, "device": device})
+    options = given({"policy": policy})
+    try:
+        flow = options if model else {"policy": LEARNED, **options}
+        _run(source, names(tasks), flow, number, more, delay)
+    except KeyboardInterrupt:
+        typer.echo("stopped; `xpredflow demo` begins anew", err=True)
+        raise typer.Exit(130) from None
 
-    names = [name.strip() for name in tasks.split(",") if name.strip()]
-    source = given({"source": model})
-    run(source, names, given({"policy": policy}), number, more)
+
+@dataclass
+class Stage:
+    """What the demonstration is played on."""
+
+    model: "Model"
+    console: "Console"
+    flow: dict[str, Any]  # its options
+    judge: "Runner | None"
+    delay: float
+
+    def options(self, task: "Task", decoder: str, **more: Any) -> dict[str, Any]:
+        """How a decoder answers a task's problems here."""
+        own = self.flow if decoder == "flow" else {}
+        return {"gen_length": task.response_length, **own, **more}
+
+    def grade(self, task: "Task", problem: "Problem", text: str) -> "Verdict":
+        """Whether an answer is right; a program needs a sandbox to be run in."""
+        from xpredflow.tasks import Verdict
+
+        if task.runs_programs and self.judge is None:
+            return Verdict(False, "not run, there is no sandbox")
+        return task.score(problem, text, self.judge)
+
+
+def _run(
+    source: dict[str, Any],
+    chosen: list[str],
+    flow: dict[str, Any],
+    number: int | None,
+    more: int,
+    delay: float | None,
+) -> None:
+    """Play the demonstration on standard output, pass by pass where it is a terminal."""
+    from rich.console import Console
+
+    from xpredflow.cli.progress import load_model, terminal
+    from xpredflow.engine import loop as engine
+    from xpredflow.errors import InputError
+    from xpredflow.tasks import make_task
+
+    for name in chosen:
+        if name not in TELLING:
+            raise InputError(f"no task {name!r} to demonstrate: choose from {', '.join(TELLING)}")
+    tasks = [make_task(name) for name in chosen]
+    engine.resolve("flow", flow)
+    first = {task.name: TELLING[task.name] if number is None else number for task in tasks}
+    problems = [task.problem("validation", first[task.name]) for task in tasks]
+    model = load_model(source)
+    screen = terminal(sys.stdout)
+    console = screen or Console(highlight=False)
+    pause = (DELAY if delay is None else delay) if screen else 0.0
+    with _sandbox(tasks) as box:
+        stage = Stage(model, console, flow, None if box is None else box.runner, pause)
+        for task, problem in zip(tasks, problems, strict=True):
+            _show(stage, task, problem)
+        if more:
+            _compare(stage, tasks, first, more)
+
+
+def _sandbox(tasks: list[Any]) -> Any:
+    """Where programs run; without one they are shown but not run, and the demo says so."""
+    from xpredflow.errors import InputError
+    from xpredflow.sandbox import Sandbox
+
+    if not any(task.runs_programs for task in tasks):
+        return nullcontext()
+    try:
+        return Sandbox()
+    except InputError as error:
+        typer.echo(f"note: programs are not run: {error}", err=True)
+        return nullcontext()
+
+
+def _show(stage: Stage, task: "Task", problem: "Problem") -> None:
+    """One request, answered three times in lock-step."""
+    from rich.text import Text
+
+    from xpredflow.watch.terminal import SideBySide
+
+    stage.console.print(Text(f"{task.name}: {problem.prompt}", style="bold"))
+    flow = _answer(stage, task, problem, "flow", "flow")
+    passes = len(flow.steps)
+    others = (
+        _answer(stage, task, problem, "threshold decoding", "threshold"),
+        _answer(stage, task, problem, "mask prediction", "mask", budget=passes),
+    )
+    SideBySide([flow, *others], stage.console, delay=stage.delay).play()
+    stage.console.print()
+
+
+def _answer(
+    stage: Stage, task: "Task", problem: "Problem", title: str, decoder: str, **more: Any
+) -> "Column":
+    """The steps of one decoder, to be shown together with those of the others."""
+    from xpredflow.engine import loop as engine
+    from xpredflow.watch.picture import RowPicture
+    from xpredflow.watch.terminal import Column
+
+    settings, rules = engine.resolve(decoder, stage.options(task, decoder, **more), stage.model)
+    rows = engine.make_rows(stage.model, problem.prompt, settings)
+    picture = RowPicture(stage.model, rows[0], colour=not stage.console.no_color)
+    steps = list(engine.decode_rows(stage.model, rows, rules, settings))
+    [done] = [done for step in steps for done in step.finished]
+    return Column(title, picture, steps, _verdict(stage.grade(task, problem, done.text)))
+
+
+def _verdict(verdict: "Verdict") -> "Text":
+    from rich.text import Text
+
+    from xpredflow.watch.text import visible
+
+    if verdict.passed:
+        return Text("right", style="green")
+    reason = textwrap.shorten(visible(verdict.reason), 80, placeholder=" ...")
+    return Text.assemble(("wrong", "red"), f", {reason}")
+
+
+def _compare(stage: Stage, tasks: "list[Task]", first: dict[str, int], more: int) -> None:
+    """Right answers and passes over further problems, in plain words."""
+    from rich.table import Table
+
+    from xpredflow.cli.progress import Bar
+
+    table = Table(title=f"The next {more} problems of each task: right answers, passes on average")
+    for column in ("", "flow", "threshold decoding", "mask prediction, the flow's passes"):
+        table.add_column(column)
+    with Bar("further problems", total=3 * more * len(tasks)) as bar:
+        for task in tasks:
+            numbers = [(first[task.name] + 1 + i) % task.size("validation") for i in range(more)]
+            problems = {number: task.problem("validation", number) for number in numbers}
+            flow = _count(stage, task, problems, bar, "flow")
+            others = (
+                _count(stage, task, problems, bar, "threshold"),
+                _count(stage, task, problems, bar, "mask", budget=max(round(flow[1]), 1)),
+            )
+            cells = (f"{right} right, {used:.1f} passes" for right, used in (flow, *others))
+            table.add_row(task.name, *cells)
+    stage.console.print(table)
+
+
+def _count(
+    stage: Stage, task: "Task", problems: "dict[int, Problem]", bar: Any, decoder: str, **more: Any
+) -> tuple[int, float]:
+    """How many of the problems a decoder solves, and its passes on average."""
+    from xpredflow.engine import loop as engine
+
+    prompts = {number: problem.prompt for number, problem in problems.items()}
+    right, passes = 0, []
+    options = stage.options(task, decoder, **more)
+    for step in engine.stream(stage.model, prompts, decoder=decoder, **options):
+        for done in step.finished:
+            solved = stage.grade(task, problems[done.row], done.text).passed
+            right, passes = right + solved, [*passes, done.passes]
+            bar.advance(1)
+    return right, fmean(passes)

@@ -77,7 +77,7 @@ def evaluate(
     options = merged(given({"policy": policy, "budget": budget, "seed": seed}), option)
     files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
 
-    from xpredflow.cli.running import load_model
+    from xpredflow.cli.progress import load_model
     from xpredflow.engine.loop import DEFAULT_DECODER, resolve
     from xpredflow.evaluation import evaluate as run
     from xpredflow.evaluation.run import problem_count

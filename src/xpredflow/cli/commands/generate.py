@@ -1,16 +1,23 @@
-"""`xpredflow generate`: the options, and nothing about decoding itself.
+"""`xpredflow generate`: decode prompts, and watch them being decoded.
 
 Numbers are handed on as text: the engine declares their types and names a value that is wrong.
 """
 
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from xpredflow.cli.completion import decoder_names, model_names, policy_names
-from xpredflow.cli.options import given, merged
-from xpredflow.cli.prompts import gather
+from xpredflow.cli import options as shared
+from xpredflow.cli.options import given, merged, spec_and_options
+from xpredflow.cli.prompts import Given, gather, label
+
+if TYPE_CHECKING:
+    from xpredflow.cli.output import Answers
+    from xpredflow.engine.steps import Step
 
 
 def generate(
@@ -34,47 +41,14 @@ def generate(
     lines: Annotated[
         bool, typer.Option("--lines", help="Each line of standard input is a prompt of its own.")
     ] = False,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="An embedded model, a checkpoint's directory or a Hugging Face hub id."
-            " Default: the embedded model.",
-            autocompletion=model_names,
-        ),
-    ] = None,
-    decoder: Annotated[
-        str | None,
-        typer.Option(
-            "--decoder",
-            "-d",
-            help="A decoder, or decoder:value such as threshold:0.8; `xpredflow decoders` lists"
-            " them, the default first.",
-            autocompletion=decoder_names,
-        ),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help="The flow's step-size policy: confidence, constant:1/16, learned:FILE, ...",
-            autocompletion=policy_names,
-        ),
-    ] = None,
+    model: shared.Model = None,
+    decoder: shared.Decoder = None,
+    policy: shared.Policy = None,
     policy_temperature: Annotated[
         str | None,
         typer.Option(metavar="NUMBER", help="Sample a learned policy's steps at this temperature."),
     ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget",
-            "-b",
-            metavar="N|SHARE",
-            help="At most this many forward passes: a number, or a share of the"
-            " response's length: 1/4, 25% or full.",
-        ),
-    ] = None,
+    budget: shared.Budget = None,
     gen_length: Annotated[
         str | None, typer.Option(metavar="N", help="Tokens of the response.")
     ] = None,
@@ -82,9 +56,7 @@ def generate(
         str | None,
         typer.Option(metavar="N", help="Decode in blocks of this many tokens, left to right."),
     ] = None,
-    seed: Annotated[
-        str | None, typer.Option(metavar="N", help="Seed of everything that is drawn.")
-    ] = None,
+    seed: shared.Seed = None,
     system: Annotated[str | None, typer.Option(help="System message of the chat.")] = None,
     chat: Annotated[
         bool | None,
@@ -98,44 +70,36 @@ def generate(
         str | None,
         typer.Option(metavar="N", help="Prompts decoded together in one forward pass."),
     ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            "-o",
-            metavar="NAME=VALUE",
-            help="Any other option of the engine or the decoder, repeatable;"
-            " `xpredflow decoders NAME` lists them.",
-        ),
-    ] = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="Load weights as float32, bfloat16 or float16.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="Where to compute: cpu, cuda, ...")] = None,
-    revision: Annotated[
-        str | None, typer.Option(help="Branch, tag or commit of a hub model.")
-    ] = None,
+    option: shared.Option = None,
+    dtype: shared.Dtype = None,
+    device: shared.Device = None,
+    revision: shared.Revision = None,
     trace: Annotated[
         Path | None,
         typer.Option(help="Record every step in this file (JSON lines; .gz compresses)."),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per prompt and line.")
-    ] = False,
+    delay: shared.Delay = None,
+    json: shared.Json = False,
 ) -> None:
     """Decode prompts. In a terminal the text is shown as it settles; piped, only the text.
 
-    Several texts are separated by a blank line; --json keeps them apart for certain. Ctrl-C
-    prints what is finished (exit code 130). Exit codes: 1 when a prompt failed, 2 for bad input.
+    Several texts are separated by a blank line; --json keeps them apart for certain and says which
+    rules and which budget were in force. Ctrl-C prints what is finished (exit code 130). Exit
+    codes: 1 when a prompt failed, 2 for bad input.
 
     \b
     Examples:
-      xpredflow generate "Write a function that adds two numbers."
-      xpredflow generate "Hello" --decoder flow --policy constant:1/16 --budget 1/4
-      xpredflow generate "The capital of France is [[mask:8]]."
+      xpredflow generate "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters."
+      xpredflow generate "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters." \\
+          --delay 0.3
+      xpredflow generate "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters." \\
+          --decoder threshold:0.8 --json
+      xpredflow generate "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters." \\
+          --decoder flow:learned:tiny+tau=0.95 --budget 1/4
+      xpredflow generate "25-7=[[mask:2]]"
       xpredflow generate --file prompts.jsonl --json > answers.jsonl
-      echo "Hello" | xpredflow generate --no-chat --trace run.jsonl.gz
-      xpredflow generate "Hello" -o tau=0.95 -o reedit_margin=none
+      cat prompts.txt | xpredflow generate --lines --trace run.jsonl.gz
+      xpredflow generate "Explain diffusion." --model GSAI-ML/LLaDA-8B-Instruct --dtype bfloat16
     """
     prompts = gather(prompt or [], file, lines)
     named = {
@@ -149,9 +113,83 @@ def generate(
         "chat": chat,
         "max_batch": max_batch,
     }
-    source = {"source": model, "dtype": dtype, "device": device, "revision": revision}
-    # torch is imported from here on
-    from xpredflow.cli.running import Request, run
+    source = given({"source": model, "dtype": dtype, "device": device, "revision": revision})
+    name, options = spec_and_options(decoder, merged(given(named), option))
+    raise typer.Exit(_run(prompts, source, name, options, trace, delay or 0.0, json))
 
-    options = merged(given(named), option)
-    raise typer.Exit(run(Request(prompts, given(source), decoder, options, trace, json)))
+
+def _run(
+    prompts: list[Given],
+    source: dict[str, Any],
+    decoder: str | None,
+    options: dict[str, Any],
+    trace: Path | None,
+    delay: float,
+    as_json: bool,
+) -> int:
+    """Decode; the exit code. Everything that can be wrong is looked at before the model loads."""
+    from dataclasses import asdict
+
+    from xpredflow.cli.output import Answers, budget_of
+    from xpredflow.cli.progress import Bar, load_model, terminal
+    from xpredflow.decoders import effective_settings
+    from xpredflow.engine import loop as engine
+    from xpredflow.watch.terminal import LiveView
+    from xpredflow.watch.trace import Header, TraceWriter, writable
+
+    engine.resolve(decoder, options)
+    if trace is not None:
+        writable(trace)
+    model = load_model(source)
+    # what the checkpoint decides though nobody named it is said here, on standard error
+    settings, rules = engine.resolve(decoder, options, model)
+    effective = effective_settings(rules)
+    named = decoder or str(effective["decoder"])
+    rows = engine.make_rows(model, prompts, settings)
+    in_force = {**options, **asdict(settings)}
+    about = {
+        "model": model.name,
+        "decoder": named,
+        "seed": settings.seed,
+        "options": {name: in_force.get(name, value) for name, value in options.items()},
+        "rules": effective,
+    }
+    watchers: list[Any] = []
+    screen = None if as_json else terminal(sys.stdout)
+    style = "json" if as_json else "terminal" if sys.stdout.isatty() else "plain"
+    if screen is not None and len(rows) == 1:
+        watchers.append(LiveView(model, rows[0], label(prompts[0]), screen, delay=delay))
+        style = "shown"
+    else:
+        watchers.append(Bar.of_rows(rows, console=screen))
+    if trace is not None:
+        header = Header(model.name, named, settings.seed, prompts, in_force)
+        watchers.append(TraceWriter(trace, header))
+    budgets = {row.number: budget_of(row) for row in rows}
+    answers = Answers(prompts, about, style, settings.first_row, budgets)
+    return _decode(engine.decode_rows(model, rows, rules, settings), watchers, answers)
+
+
+def _decode(steps: "Iterator[Step]", watchers: list[Any], answers: "Answers") -> int:
+    """Every consumer gets the engine's Steps; finished rows are printed whatever happens."""
+    interrupted = False
+    try:
+        with ExitStack() as stack:
+            watching = [stack.enter_context(watcher) for watcher in watchers]
+            for step in steps:
+                for watcher in watching:
+                    watcher.add(step)
+                answers.add(step.finished)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        answers.close()
+    if interrupted:
+        rest = len(answers.prompts) - answers.printed
+        typer.echo(
+            f"interrupted: {answers.printed} of {len(answers.prompts)} prompts finished; to go on,"
+            f" give the other {rest} again",
+            err=True,
+        )
+        return 130
+    return 1 if answers.failed else 0

@@ -88,7 +88,7 @@ def self_generate(
     )
     request = given({"limit": limit, "first": first, "keep": keep, "decoder": decoder})
 
-    from xpredflow.cli.running import load_model
+    from xpredflow.cli.progress import load_model
     from xpredflow.models import embedded
     from xpredflow.processes import join_processes, leave_processes
     from xpredflow.training.prompt_sources import prompt_source

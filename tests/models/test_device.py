@@ -1,0 +1,47 @@
+"""Where weights go unless told: the accelerator, and under torchrun each process's own."""
+
+import pytest
+import torch
+
+from xpredflow.errors import InputError
+from xpredflow.models import embedded, loader
+from xpredflow.models.loader import as_device, default_device
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "kind"),
+    [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")],
+)
+def test_the_accelerator_is_the_default(monkeypatch, cuda, mps, kind):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    assert default_device() == kind
+
+
+def test_a_model_is_loaded_there(monkeypatch):
+    monkeypatch.setattr(loader, "default_device", lambda: "meta")
+    assert as_device(None).type == "meta"
+    monkeypatch.undo()
+    assert embedded.load("tiny").embedding.device.type == "cpu"
+
+
+def test_under_torchrun_each_process_takes_its_own(monkeypatch):
+    chosen = []
+
+    class Module:
+        set_device = staticmethod(chosen.append)
+
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(torch, "get_device_module", lambda kind: Module)
+    monkeypatch.setattr(torch, "empty", lambda *_, device: type("T", (), {"device": device}))
+    assert as_device("cuda") == torch.device("cuda", 1)
+    assert as_device("cuda:3") == torch.device("cuda", 3)
+    assert as_device("cpu") == torch.device("cpu")
+    assert chosen == [1]
+
+
+def test_one_that_is_not_there_is_named():
+    with pytest.raises(InputError, match="device 'cuda:99' cannot be used here"):
+        as_device("cuda:99")
+    with pytest.raises(InputError, match="device 'gpu' cannot be used here"):
+        as_device("gpu")
