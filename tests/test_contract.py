@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy import EOT, MASK, ToyModel, prompts
 
-from xpredflow import generate, stream
+from xpredflow import decode_steps, generate
 from xpredflow.decoders import DECODERS, POLICIES
 
 SPECS = [
@@ -54,7 +54,9 @@ def test_invariants(decoder: str, extra: dict, run: dict, model_seed: int, share
     cap = max(blocks, run["gen_length"] // share, 1)
     model = ToyModel(model_seed)
     last: dict[tuple[int, int], float] = {}
-    for step in stream(model, prompts(3, model_seed), decoder=decoder, budget=cap, **run, **extra):
+    for step in decode_steps(
+        model, prompts(3, model_seed), decoder=decoder, budget=cap, **run, **extra
+    ):
         assert not step.canvas.progress.isnan().any()
         for frame in step.frames():
             for i, place in enumerate(frame.positions):
@@ -110,7 +112,7 @@ def test_everything_but_the_gaps_is_frozen(decoder: str, extra: dict) -> None:
     assert done.passes <= len(gaps)
     # the head ran on nothing else, and what a longer pass reads beside the row is stated
     assert model.positions_read == done.passes * len(gaps) + done.shadow_positions
-    for step in stream(model, [prompt], decoder=decoder, **extra):
+    for step in decode_steps(model, [prompt], decoder=decoder, **extra):
         assert step.positions.tolist() == [gaps]
 
 

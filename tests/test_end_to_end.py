@@ -7,7 +7,7 @@ import pytest
 import torch
 from builders import write_checkpoint
 
-from xpredflow import InputError, generate, load, save, stream
+from xpredflow import InputError, decode_steps, generate, load, save
 from xpredflow.decoders import DECODERS
 from xpredflow.models import MaskedDiffusionModel
 
@@ -59,7 +59,7 @@ def test_rows_do_not_depend_on_their_neighbours(model, decoder: str) -> None:
 def test_blocks_follow_each_other_and_never_change(model) -> None:
     size = model.block_size or 8
     shared = {"decoder": "flow", "gen_length": 30, "block_length": size, "stop_at_eos": False}
-    frames = [f for step in stream(model, [TEXTS[1]], **shared) for f in step.frames()]
+    frames = [f for step in decode_steps(model, [TEXTS[1]], **shared) for f in step.frames()]
     spans = [list(group) for _, group in groupby(frames, key=lambda f: f.positions)]
     assert len(spans) > 3
     assert all(a[-1].positions[-1] < b[0].positions[0] for a, b in pairwise(spans))
@@ -69,7 +69,7 @@ def test_blocks_follow_each_other_and_never_change(model) -> None:
 
 def test_the_chat_template_is_applied_unless_told_otherwise(model) -> None:
     def prompt_length(**options) -> int:
-        step = next(iter(stream(model, "hello", gen_length=4, **options)))
+        step = next(iter(decode_steps(model, "hello", gen_length=4, **options)))
         return int(step.positions[0, 0])
 
     plain = len(model.tokenizer("hello", add_special_tokens=False)["input_ids"])
@@ -77,7 +77,9 @@ def test_the_chat_template_is_applied_unless_told_otherwise(model) -> None:
     assert prompt_length() > plain
     assert prompt_length(system="Be brief.") > prompt_length()
     messages = [{"role": "user", "content": "hello"}]
-    assert next(iter(stream(model, [messages], gen_length=4))).positions[0, 0] == prompt_length()
+    assert (
+        next(iter(decode_steps(model, [messages], gen_length=4))).positions[0, 0] == prompt_length()
+    )
 
 
 def test_gaps_in_a_text_are_filled_and_nothing_else(model) -> None:
@@ -115,6 +117,6 @@ def test_a_prompt_beyond_the_maximum_is_named(model) -> None:
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_low_precision_models_decode(directory: Path, dtype: str) -> None:
     low = load(directory, dtype=dtype)
-    for step in stream(low, TEXTS[:2], gen_length=8, budget="1/2"):
+    for step in decode_steps(low, TEXTS[:2], gen_length=8, budget="1/2"):
         assert step.canvas.state.dtype == torch.float32
         assert step.event.signals.confidence.dtype == torch.float32

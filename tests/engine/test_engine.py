@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy import EOS, EOT, ToyModel, prompts
 
-from xpredflow import InputError, Interrupted, StopReason, generate, stream
+from xpredflow import InputError, Interrupted, StopReason, decode_steps, generate
 from xpredflow.engine.budget import resolve_budget, split_budget
 from xpredflow.engine.rows import split_blocks
 
@@ -106,7 +106,8 @@ def test_ctrl_c_keeps_what_is_finished() -> None:
 def test_places_are_refilled_at_once() -> None:
     model = ToyModel()
     sizes = [
-        len(s.rows) for s in stream(model, prompts(5), decoder="mask", gen_length=4, max_batch=2)
+        len(s.rows)
+        for s in decode_steps(model, prompts(5), decoder="mask", gen_length=4, max_batch=2)
     ]
     assert sizes == [2] * 8 + [1] * 4
 
@@ -114,14 +115,14 @@ def test_places_are_refilled_at_once() -> None:
 def test_rows_that_stop_early_leave_the_batch() -> None:
     rows = [
         tuple(s.rows)
-        for s in stream(ToyModel(), prompts(5), decoder="threshold:0.5", gen_length=16)
+        for s in decode_steps(ToyModel(), prompts(5), decoder="threshold:0.5", gen_length=16)
     ]
     assert len(set(rows)) > 1
     assert all(len(a) >= len(b) for a, b in pairwise(rows))
 
 
 def test_stream_is_what_generate_drains() -> None:
-    finished = [d for s in stream(ToyModel(), prompts(3), gen_length=8) for d in s.finished]
+    finished = [d for s in decode_steps(ToyModel(), prompts(3), gen_length=8) for d in s.finished]
     assert sorted(d.row for d in finished) == [0, 1, 2]
     assert sorted(finished, key=lambda d: d.row) == generate(ToyModel(), prompts(3), gen_length=8)
 
@@ -213,5 +214,5 @@ def test_state_is_fp32_whatever_the_model() -> None:
         return ToyModel.logits(model, inputs.float(), positions, columns).bfloat16()
 
     model.logits = logits
-    for step in stream(model, prompts(2), gen_length=6, policy="constant:1/256"):
+    for step in decode_steps(model, prompts(2), gen_length=6, policy="constant:1/256"):
         assert step.canvas.state.dtype == step.canvas.progress.dtype == torch.float32

@@ -75,7 +75,7 @@ def test_status_line_counts():
 
 
 def test_steps_faster_than_the_terminal_lose_no_marks():
-    steps = engine.stream(ToyModel(), [[1, 2]], gen_length=4, policy="constant:1/2")
+    steps = engine.decode_steps(ToyModel(), [[1, 2]], gen_length=4, policy="constant:1/2")
     now = [0.0]
     with view_of(clock=lambda: now[0]) as view:
         view.drawn_at = 0.0
@@ -90,7 +90,7 @@ def test_steps_faster_than_the_terminal_lose_no_marks():
 def test_rendering_on_a_terminal():
     screen = console(color_system="truecolor", record=True)
     with view_of(screen=screen) as view:
-        for step in engine.stream(ToyModel(), [[1, 2]], gen_length=4):
+        for step in engine.decode_steps(ToyModel(), [[1, 2]], gen_length=4):
             view.add(step)
     shown = screen.export_text()
     assert "the prompt" in shown
@@ -105,7 +105,7 @@ def test_rendering_on_a_terminal():
 def test_a_delay_shows_every_pass_for_so_long():
     slept = []
     with view_of(delay=0.25, sleep=slept.append, clock=lambda: 0.0) as view:
-        for step in engine.stream(ToyModel(), [[1, 2]], gen_length=4):
+        for step in engine.decode_steps(ToyModel(), [[1, 2]], gen_length=4):
             view.add(step)
             assert not view.picture.committed  # drawn at once, however little time has passed
     assert slept == [0.25] * (step.index[0] + 1)
@@ -114,7 +114,7 @@ def test_a_delay_shows_every_pass_for_so_long():
 def test_a_finished_text_is_shown_whole_whatever_the_room():
     view = view_of(length=90, model=Long())
     view.console = Console(file=io.StringIO(), force_terminal=True, width=10, height=12)
-    for step in engine.stream(Long(), [[1, 2]], gen_length=90, decoder="mask", budget=2):
+    for step in engine.decode_steps(Long(), [[1, 2]], gen_length=90, decoder="mask", budget=2):
         view.picture.add(step)
     text = view.render().renderables[-3].plain  # type: ignore[attr-defined]
     assert text.split() == [str(token) for token in step.finished[0].ids]
@@ -126,7 +126,7 @@ def columns():
     for title, budget in (("short", 1), ("long", 4)):
         picture = picture_of()
         steps = list(
-            engine.stream(ToyModel(), [[1, 2]], gen_length=4, decoder="mask", budget=budget)
+            engine.decode_steps(ToyModel(), [[1, 2]], gen_length=4, decoder="mask", budget=budget)
         )
         made.append(Column(title, picture, steps, Text(f"verdict on {title}")))
     return made

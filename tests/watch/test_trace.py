@@ -13,7 +13,7 @@ HEADER = Header("toy", "flow", 0, PROMPTS, {"gen_length": 6})
 
 
 def steps():
-    return engine.stream(ToyModel(), PROMPTS, gen_length=6)
+    return engine.decode_steps(ToyModel(), PROMPTS, gen_length=6)
 
 
 @pytest.mark.parametrize("name", ["run.jsonl", "run.jsonl.gz"])

@@ -31,7 +31,7 @@ class Engine:
 
     def steps(self, prompts: Prompts, **options: Any) -> Iterator[Step]:
         """One Step per forward pass of the batch: states, progress, what each pass did."""
-        return loop.stream(self.model, prompts, **self._merged(options))
+        return loop.decode_steps(self.model, prompts, **self._merged(options))
 
     def stream(self, prompts: Prompts, **options: Any) -> Iterator[text.Partial]:
         """The text after every pass; see `xpredflow.stream`."""

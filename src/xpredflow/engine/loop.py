@@ -1,7 +1,7 @@
 """The one decoding loop: prompts -> rows -> batched forward passes -> Steps -> Decoded.
 
-`stream` hands every Step on; `generate` drains it. Rows that converge leave the batch at once and
-waiting prompts take their place.
+`decode_steps` hands every Step on; `generate` drains it. Rows that converge leave the batch at once
+and waiting prompts take their place.
 """
 
 from collections import deque
@@ -14,10 +14,7 @@ from torch import Tensor
 
 from xpredflow.engine.batch import Batch
 from xpredflow.engine.prompts import Prompts, encode, numbered
-from xpredflow.engine.request import DEFAULT_DECODER as DEFAULT_DECODER
-from xpredflow.engine.request import DecodeOptions, say_once
-from xpredflow.engine.request import Options as Options
-from xpredflow.engine.request import resolve as resolve
+from xpredflow.engine.request import DecodeOptions, Options, resolve, say_once
 from xpredflow.engine.rows import Row, make_row, to_decoded
 from xpredflow.engine.signals import not_finite, read
 from xpredflow.engine.steps import Decoded, Frame, Step, StopReason
@@ -47,7 +44,7 @@ def generate(
     frames: dict[int, list[Frame]] = {}
     keep_trace = bool(options.get("trace", False))
     try:
-        for step in stream(model, prompts, decoder=decoder, **options):
+        for step in decode_steps(model, prompts, decoder=decoder, **options):
             if keep_trace:
                 for frame in step.frames():
                     frames.setdefault(frame.row, []).append(frame)
@@ -57,7 +54,7 @@ def generate(
     return sorted(finished, key=lambda done: done.row)
 
 
-def stream(
+def decode_steps(
     model: Model,
     prompts: Prompts,
     *,

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from xpredflow import decoders
 from xpredflow.engine.budget import resolve_budget
-from xpredflow.engine.loop import stream
+from xpredflow.engine.loop import decode_steps
 from xpredflow.engine.request import DEFAULT_DECODER, resolve
 from xpredflow.engine.steps import Decoded, Step
 from xpredflow.errors import InputError
@@ -152,7 +152,7 @@ def evaluate_job(
     settings, _ = resolve(decoder or job.decoder, options)
     watched.begin(len(todo), resolve_budget(settings.budget, settings.gen_length))
     prompts = {number: prompt_of(problem) for number, problem in problems.items()}
-    steps = stream(model, prompts, decoder=decoder or job.decoder, **options)
+    steps = decode_steps(model, prompts, decoder=decoder or job.decoder, **options)
 
     def judge(done: Decoded) -> Verdict:
         return task.score(problems[done.row], done.text, run)

@@ -7,7 +7,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from xpredflow.engine.loop import DEFAULT_DECODER
+from xpredflow.engine.request import DEFAULT_DECODER
 from xpredflow.errors import InputError
 from xpredflow.jsonl import JsonLines, Line, read_lines
 from xpredflow.tasks.generated.splits import HELD_OUT

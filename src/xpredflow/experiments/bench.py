@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from xpredflow.decoders import effective_settings, option_owner
-from xpredflow.engine import loop as engine
+from xpredflow.engine import request as engine
 from xpredflow.engine.budget import describe_budget, resolve_budget
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.evaluation import run as evaluation

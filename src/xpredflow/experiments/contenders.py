@@ -12,7 +12,7 @@ from typing import Any
 from xpredflow.decoders import DECODERS
 from xpredflow.decoders.spec import expand_sweep, parse_spec
 from xpredflow.engine.budget import FULL, parse_budget
-from xpredflow.engine.loop import resolve
+from xpredflow.engine.request import resolve
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.experiments.bench import Trial
 

@@ -15,7 +15,7 @@ from math import comb
 import torch
 from torch import Tensor
 
-from xpredflow.engine.loop import stream
+from xpredflow.engine.loop import decode_steps
 from xpredflow.engine.rows import split_blocks
 from xpredflow.errors import InputError
 from xpredflow.types import Model
@@ -130,7 +130,7 @@ def is_greedy(model: Model, pairs: list[Pair], *, max_batch: int = 32) -> list[b
     for length in sorted(lengths):
         same = {i: p.context for i, p in enumerate(pairs) if len(p.continuation) == length}
         options = {"gen_length": length, "max_batch": max_batch, "stop_at_eos": False}
-        for step in stream(model, same, decoder="mask", **options):
+        for step in decode_steps(model, same, decoder="mask", **options):
             for done in step.finished:
                 answers[done.row] = done.all_ids == pairs[done.row].continuation
     return answers

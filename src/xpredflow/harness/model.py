@@ -10,7 +10,7 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 from tqdm import tqdm
 
-from xpredflow.engine.loop import stream
+from xpredflow.engine.loop import decode_steps
 from xpredflow.engine.prompts import has_chat_template
 from xpredflow.engine.steps import Decoded
 from xpredflow.errors import InputError
@@ -86,7 +86,9 @@ class XpredflowLM(LM):
         if cut:
             log.warning("%d prompts are too long for the model: their beginning was cut off", cut)
         return [
-            stream(self.model, ids, decoder=self.own.decoder, **{**self.options, **dict(options)})
+            decode_steps(
+                self.model, ids, decoder=self.own.decoder, **{**self.options, **dict(options)}
+            )
             for options, ids in groups.items()
         ]
 

@@ -30,6 +30,7 @@ class MaskedDiffusionModel(nn.Module):
     `config` is config.json as it was read. A layer is called as layer(hidden, shared, index).
     """
 
+    defaults: Defaults = NO_DEFAULTS  # how it is decoded unless told otherwise
     family: ClassVar[str]
     model_type: ClassVar[str]
     # The token that ends a turn, where the tokenizer has it.
@@ -49,7 +50,6 @@ class MaskedDiffusionModel(nn.Module):
         self.max_length = shape.max_length
         self.block_size = shape.block_size
         self.tokenizer: Any = None
-        self.defaults: Defaults = NO_DEFAULTS  # how it is decoded unless told otherwise
         # In training: compute a layer's activations again in the backward pass, do not keep them.
         self.checkpointing = False
 

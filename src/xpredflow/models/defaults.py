@@ -39,6 +39,16 @@ class Defaults:
 NO_DEFAULTS = Defaults()
 
 
+def aligned_defaults(before: Defaults) -> Defaults:
+    """What weights that have just been aligned say of themselves, until a policy is trained."""
+    return replace(
+        before,
+        policy=before.policy or "power:8",
+        rules=before.rules or {"max_idle_passes": 3},
+        alignment={"report": REPORT},
+    )
+
+
 def read_defaults(directory: Path) -> Defaults:
     """What a checkpoint's directory says; one that was aligned long ago has only its report."""
     found = _read(directory / FILE)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from xpredflow.engine.budget import resolve_budget
-from xpredflow.engine.loop import stream
+from xpredflow.engine.loop import decode_steps
 from xpredflow.engine.prompts import Prompt, encode
 from xpredflow.engine.request import Options, resolve
 from xpredflow.engine.steps import Decoded
@@ -253,7 +253,7 @@ def _answers(
     settings, _ = resolve(spec.decoder, options)
     encoded = {n: _ids(model, prompt, n, settings) for n, prompt in asked.items()}
     watch.begin(len(asked), resolve_budget(settings.budget, settings.gen_length))
-    steps = stream(model, encoded, decoder=spec.decoder, **options)
+    steps = decode_steps(model, encoded, decoder=spec.decoder, **options)
 
     def judge(done: Decoded) -> Verdict | None:
         return prompts.judge(done.row, done.text, run)

@@ -7,7 +7,7 @@ import torch
 from policy_toy import SMALL, toy_model, toy_setup
 from toy import EOS, prompts
 
-from xpredflow.engine.loop import stream
+from xpredflow.engine.loop import decode_steps
 from xpredflow.flow import Flow, Rules
 from xpredflow.policies.beta import BetaConfig, BetaNetwork, LearnedPolicy, log_density
 from xpredflow.policies.heuristic import Power
@@ -31,7 +31,7 @@ def test_only_actions_with_an_effect_are_recorded(policy: LearnedPolicy) -> None
     expected, seen = [], {"reedited": 0, "committed": 0, "padding": 0, "settled": 0}
     last: dict[tuple[int, int], float] = {}  # t after the row's previous step
     options = {"gen_length": 12, "block_length": 5, "stop_at_eos": False, "seed": 3}
-    for step in stream(toy_model(), asked, decoder=Flow(policy, Rules(tau=0.2)), **options):
+    for step in decode_steps(toy_model(), asked, decoder=Flow(policy, Rules(tau=0.2)), **options):
         recorder.add(step)
         for i, row in enumerate(step.rows):
             for j, position in enumerate(step.positions[i].tolist()):
@@ -98,7 +98,7 @@ def test_the_outcome_is_what_decoding_gave(policy: LearnedPolicy) -> None:
     _, outcomes = group_rollouts(setup, policy, 1, problems)
     # rows 8 to 15: two prompts, four draws each
     rows = {8 + i: problems[i // 4].meta["messages"] for i in range(8)}
-    steps = stream(toy_model(), rows, decoder=Flow(policy), gen_length=10)
+    steps = decode_steps(toy_model(), rows, decoder=Flow(policy), gen_length=10)
     done = {d.row: d for step in steps for d in step.finished}
     for row, one in done.items():
         place = divmod(row - 8, 4)

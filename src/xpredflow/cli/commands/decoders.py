@@ -32,7 +32,7 @@ def decoders(
       xpredflow generate "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters." \\
           --policy power:8 -o tau=0.95
     """
-    from xpredflow.engine.loop import Options
+    from xpredflow.engine.request import Options
     from xpredflow.errors import unknown_name
 
     known, policies = decoder_summaries(), policy_summaries()

@@ -101,7 +101,7 @@ def _run(
     from rich.console import Console
 
     from xpredflow.cli.progress import load_model, terminal
-    from xpredflow.engine import loop as engine
+    from xpredflow.engine.request import resolve
     from xpredflow.errors import InputError
     from xpredflow.tasks import make_task
 
@@ -109,7 +109,7 @@ def _run(
         if name not in TELLING:
             raise InputError(f"no task {name!r} to demonstrate: choose from {', '.join(TELLING)}")
     tasks = [make_task(name) for name in chosen]
-    engine.resolve("flow", flow)
+    resolve("flow", flow)
     first = {task.name: TELLING[task.name] if number is None else number for task in tasks}
     problems = [task.problem("validation", first[task.name]) for task in tasks]
     model = load_model(source)
@@ -159,14 +159,15 @@ def _answer(
     stage: Stage, task: "Task", problem: "Problem", title: str, decoder: str, **more: Any
 ) -> "Column":
     """The steps of one decoder, to be shown together with those of the others."""
-    from xpredflow.engine import loop as engine
+    from xpredflow.engine import loop
+    from xpredflow.engine.request import resolve
     from xpredflow.watch.picture import RowPicture
     from xpredflow.watch.terminal import Column
 
-    settings, rules = engine.resolve(decoder, stage.options(task, decoder, **more), stage.model)
-    rows = engine.make_rows(stage.model, problem.prompt, settings)
+    settings, rules = resolve(decoder, stage.options(task, decoder, **more), stage.model)
+    rows = loop.make_rows(stage.model, problem.prompt, settings)
     picture = RowPicture(stage.model, rows[0], colour=not stage.console.no_color)
-    steps = list(engine.decode_rows(stage.model, rows, rules, settings))
+    steps = list(loop.decode_rows(stage.model, rows, rules, settings))
     [done] = [done for step in steps for done in step.finished]
     return Column(title, picture, steps, _verdict(stage.grade(task, problem, done.text)))
 
@@ -209,12 +210,12 @@ def _count(
     stage: Stage, task: "Task", problems: "dict[int, Problem]", bar: Any, decoder: str, **more: Any
 ) -> tuple[int, float]:
     """How many of the problems a decoder solves, and its passes on average."""
-    from xpredflow.engine import loop as engine
+    from xpredflow.engine import loop
 
     prompts = {number: problem.prompt for number, problem in problems.items()}
     right, passes = 0, []
     options = stage.options(task, decoder, **more)
-    for step in engine.stream(stage.model, prompts, decoder=decoder, **options):
+    for step in loop.decode_steps(stage.model, prompts, decoder=decoder, **options):
         for done in step.finished:
             solved = stage.grade(task, problems[done.row], done.text).passed
             right, passes = right + solved, [*passes, done.passes]

@@ -78,7 +78,7 @@ def evaluate(
     files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
 
     from xpredflow.cli.progress import load_model
-    from xpredflow.engine.loop import DEFAULT_DECODER, resolve
+    from xpredflow.engine.request import DEFAULT_DECODER, resolve
     from xpredflow.evaluation import evaluate as run
     from xpredflow.evaluation.run import problem_count
     from xpredflow.processes import join_processes, leave_processes

@@ -133,19 +133,20 @@ def _run(
     from xpredflow.cli.output import Answers, budget_of
     from xpredflow.cli.progress import Bar, load_model, terminal
     from xpredflow.decoders import effective_settings
-    from xpredflow.engine import loop as engine
+    from xpredflow.engine import loop
+    from xpredflow.engine.request import resolve
     from xpredflow.watch.terminal import LiveView
     from xpredflow.watch.trace import Header, TraceWriter, writable
 
-    engine.resolve(decoder, options)
+    resolve(decoder, options)
     if trace is not None:
         writable(trace)
     model = load_model(source)
     # what the checkpoint decides though nobody named it is said here, on standard error
-    settings, rules = engine.resolve(decoder, options, model)
+    settings, rules = resolve(decoder, options, model)
     effective = effective_settings(rules)
     named = decoder or str(effective["decoder"])
-    rows = engine.make_rows(model, prompts, settings)
+    rows = loop.make_rows(model, prompts, settings)
     in_force = {**options, **asdict(settings)}
     about = {
         "model": model.name,
@@ -167,7 +168,7 @@ def _run(
         watchers.append(TraceWriter(trace, header))
     budgets = {row.number: budget_of(row) for row in rows}
     answers = Answers(prompts, about, style, settings.first_row, budgets)
-    return _decode(engine.decode_rows(model, rows, rules, settings), watchers, answers)
+    return _decode(loop.decode_rows(model, rows, rules, settings), watchers, answers)
 
 
 def _decode(steps: "Iterator[Step]", watchers: list[Any], answers: "Answers") -> int:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from xpredflow.models import MaskedDiffusionModel
 from xpredflow.processes import join_processes, leave_processes
 from xpredflow.training.align.config import AlignConfig
@@ -51,7 +49,6 @@ def align(
         done = align("tiny", "own.jsonl", AlignConfig(updates=100, lr=5e-4), out="runs/aligned")
         model = load(done.checkpoint)
     """
-    torch.set_flush_denormal(True)  # decayed moments turn denormal, which CPUs handle very slowly
     out, config, share = Path(out), config or AlignConfig(), join_processes()
     training = Alignment(start_from(model, answers, device, share), config, out, resume, share)
     with training.run.stoppable(lambda: training.step):

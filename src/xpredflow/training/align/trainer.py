@@ -16,6 +16,7 @@ import torch
 
 from xpredflow.files import write_atomically
 from xpredflow.models import MaskedDiffusionModel, save
+from xpredflow.models.defaults import aligned_defaults
 from xpredflow.models.loader import as_dtype
 from xpredflow.processes import Share
 from xpredflow.training.align.config import AlignConfig
@@ -216,6 +217,7 @@ class Alignment:
         if config.lora_rank:
             merge_adapters(model)
         model.convert(as_dtype(config.dtype) or self.stored)
+        model.defaults = aligned_defaults(model.defaults)
         save(model, directory)
         after = self._measured(model.to(self.device))
         report = {

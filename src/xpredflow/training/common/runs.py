@@ -78,10 +78,13 @@ class Run:
     @contextmanager
     def stoppable(self, update: Callable[[], int]) -> Iterator[None]:
         """Turns Ctrl-C into Stopped; `update` says how many updates are done."""
+        torch.set_flush_denormal(True)  # decayed moments turn denormal: very slow on CPUs
         try:
             yield
         except KeyboardInterrupt as interrupt:
             raise Stopped(self.directory, update(), self.kept) from interrupt
+        finally:
+            torch.set_flush_denormal(False)
 
     def load_state(self) -> dict[str, Any] | None:
         """The last saved state, tensors and plain values only; None at the beginning."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from xpredflow.decoders import make_decoder, option_owner
 from xpredflow.engine.budget import resolve_budget
-from xpredflow.engine.loop import stream
+from xpredflow.engine.loop import decode_steps
 from xpredflow.engine.steps import Decoded, Step
 from xpredflow.errors import unknown_name
 from xpredflow.evaluation.run import judged
@@ -173,7 +173,7 @@ def roll_out(setup: Setup, policy: Policy, rows: dict[int, Problem]) -> tuple[Re
 
 def _stream(setup: Setup, policy: Policy, rows: dict[int, Problem]) -> Iterator[Step]:
     config = setup.config
-    return stream(
+    return decode_steps(
         setup.model,
         {number: prompt_of(problem) for number, problem in rows.items()},
         decoder=setup.decoder(policy),

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from xpredflow.errors import InputError
 from xpredflow.sandbox import Sandbox
 from xpredflow.training.common.plots import plot_losses
@@ -53,7 +51,6 @@ def pretrain(
         done = pretrain(config, "runs/small", tasks=["minimath"], model_config="tiny")
         model = load(done.checkpoint)
     """
-    torch.set_flush_denormal(True)  # decayed moments turn denormal, which CPUs handle very slowly
     out = Path(out)
     sources = tuple(make_source(task) for task in tasks)
     box, unprobed = _sandbox(sources)

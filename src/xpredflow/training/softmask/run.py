@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel
 from xpredflow.processes import join_processes
@@ -44,7 +42,6 @@ def train_softmask(
     done = train_softmask("tiny", "own.jsonl", SoftMaskConfig(lr=1e-4), out="runs/soft")
     print(done.before, done.after)
     """
-    torch.set_flush_denormal(True)  # decayed moments turn denormal, which CPUs handle very slowly
     if join_processes().world > 1:
         raise InputError("train-softmask runs in one process: start it without torchrun")
     out = Path(out)
