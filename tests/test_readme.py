@@ -12,7 +12,13 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+EXAMPLES = [
+    pytest.param(example, id=f"{page.name}-{number}")
+    for page in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")))
+    for number, example in enumerate(
+        re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    )
+]
 # Where the decoders may be listed in full: the front page, or a page that it links to.
 PAGES = [README, *(page.read_text() for page in sorted(ROOT.glob("docs/*.md")))]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from xpredflow.engine.budget import FULL, describe_budget
+from xpredflow.engine.budget import FULL, Budget, describe_budget
 from xpredflow.errors import InputError
 from xpredflow.evaluation.samples import Job, Sample
 
@@ -41,9 +41,13 @@ def summarise(
     job: Job,
     *,
     positions: int | None = None,
+    budget: Budget = None,
     rules: dict[str, Any] | None = None,
 ) -> Summary:
-    """The job's row of a table; `positions` of a response say what the budget is in passes."""
+    """The job's row of a table; `positions` of a response say what the budget is in passes.
+
+    `budget` is the one in force where the job does not name it: a checkpoint's own.
+    """
     right_of: dict[int, int] = {}
     for sample in samples:
         problem = sample.number // job.samples
@@ -51,7 +55,8 @@ def summarise(
     right = sum(sample.passed for sample in samples)
     used = [sample.passes for sample in samples]
     low, high = wilson(right, len(samples))
-    budget, policy = job.options.get("budget"), job.options.get("policy")
+    budget = budget or job.options.get("budget", job.options.get("steps"))
+    policy = (rules or {}).get("policy", job.options.get("policy"))
     return Summary(
         task=job.task,
         decoder=job.decoder,
