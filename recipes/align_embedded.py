@@ -35,7 +35,7 @@ def answers_of(model: str, name: str, count: int, *options: str) -> Path:
     """The model's own answers to both tasks; those that are in the file already stay."""
     file = RUNS / f"{name}.jsonl"
     command = [sys.executable, "-m", "xpredflow", "self-generate", "-m", model]
-    command += ["--data", "minicode,minimath", "--dtype", "float32", "-n", str(count)]
+    command += ["--data", "minicode,minimath", "--dtype", "float32", "--limit", str(count)]
     subprocess.run([*command, "--out", str(file), *options], check=True)
     return file
 
