@@ -46,6 +46,7 @@ align-tiny align-tiny-moe: align-%: $(READY)
 # The newest versions that fit pyproject.toml, tried by the tests before they are written down.
 lock:
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(PIP) 'pip>=25.1'
+	$(PIP) "$$(grep '^torch==' constraints.txt)"  # first: an open range may pull gigabytes of CUDA
 	$(PIP) -e '.[eval,parquet,plot,train]' --group dev
 	$(BIN)/pytest -n 2
 	head -n 2 constraints.txt > constraints.new
