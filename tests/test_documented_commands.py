@@ -50,9 +50,9 @@ OTHERS = ("make", "pip", "git", "cd", "python", "source", "export", "uv")
 CHEAP: dict[str, list[tuple[str, str, str]]] = {
     "demo": [("--more", "", "1"), ("--delay", "", "0")],
     "eval": [("--limit", "", "1"), ("--samples?", "", "2")],
-    "compare": [("--limit", "", "1"), ("--budgets", "-b", "1/4")],
+    "compare": [("--limit", "", "1"), ("--budget", "-b", "1/4")],
     "lm-eval": [("--limit", "", "1")],
-    "self-generate": [("--count", "-n", "2")],
+    "self-generate": [("--limit", "", "2")],
     "align": [("--updates", "-n", "1")],
     "train-softmask": [("--updates", "-n", "1")],
     "train-policy": [("--updates", "-n", "1")],
@@ -167,7 +167,7 @@ def _without(words: list[str], flag: str, other: str) -> list[str]:
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few answers of the model's own, as the trainings take them."""
     file = tmp_path_factory.mktemp("answers") / "own.jsonl"
-    command = ["self-generate", "--data", "minicode,minimath", "-n", "12", "-d", "threshold"]
+    command = ["self-generate", "--data", "minicode,minimath", "--limit", "12", "-d", "threshold"]
     result = CliRunner().invoke(app, [*command, "--out", str(file)])
     assert result.exit_code == 0, result.output
     return file
