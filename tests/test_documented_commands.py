@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import tomli_w
 from typer import Context
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -50,9 +51,9 @@ OTHERS = ("make", "pip", "git", "cd", "python", "source", "export", "uv")
 CHEAP: dict[str, list[tuple[str, str, str]]] = {
     "demo": [("--more", "", "1"), ("--delay", "", "0")],
     "eval": [("--limit", "", "1"), ("--samples?", "", "2")],
-    "compare": [("--limit", "", "1"), ("--budgets", "-b", "1/4")],
+    "compare": [("--limit", "", "1"), ("--budget", "-b", "1/4")],
     "lm-eval": [("--limit", "", "1")],
-    "self-generate": [("--count", "-n", "2")],
+    "self-generate": [("--limit", "", "2")],
     "align": [("--updates", "-n", "1")],
     "train-softmask": [("--updates", "-n", "1")],
     "train-policy": [("--updates", "-n", "1")],
@@ -72,6 +73,26 @@ CHEAP_OPTIONS = {
     },
     "pretrain": {"batch": "4", "probe_every": "0", "tokenizer_examples": "500"},
 }
+# A task of the reader's own, as a class and as rows; rows serve with and without --column.
+MINE = """
+from xpredflow.tasks import Problem, SimpleTask
+
+class MyTask(SimpleTask):
+    response_length = 64
+
+    def problems(self):
+        for pens in range(20, 80):
+            yield Problem(f"{pens}", f"Zoe has {pens} pens, buys 4. How many pens now?")
+
+    def grade(self, problem, text):
+        return "####" in text
+"""
+ROWS = [
+    {"prompt": text, "question": text, "answer": pens + 4, "grader": "number"}
+    | {"response_length": 64}
+    for pens in range(20, 80)
+    for text in [f"Zoe has {pens} pens, buys 4. How many pens now? Use letters."]
+]
 
 
 class Example(NamedTuple):
@@ -167,7 +188,7 @@ def _without(words: list[str], flag: str, other: str) -> list[str]:
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few answers of the model's own, as the trainings take them."""
     file = tmp_path_factory.mktemp("answers") / "own.jsonl"
-    command = ["self-generate", "--data", "minicode,minimath", "-n", "12", "-d", "threshold"]
+    command = ["self-generate", "--data", "minicode,minimath", "--limit", "12", "-d", "threshold"]
     result = CliRunner().invoke(app, [*command, "--out", str(file)])
     assert result.exit_code == 0, result.output
     return file
@@ -180,12 +201,22 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "runs").mkdir()
     (tmp_path / "prompts.txt").write_text(f"{PENS}\n{PENS}\n")
     (tmp_path / "prompts.jsonl").write_text(json.dumps({"prompt": PENS}) + "\n")
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    (tmp_path / "my").mkdir()
+    shutil.copy(assets("tiny") / "config.json", tmp_path / "my/config.json")
     return tmp_path
 
 
 def _provide(words: list[str], answers: Path) -> None:
-    """The files that earlier commands would have written: models, policies, answers."""
+    """The files that earlier commands would have written: models, policies, answers, run.toml."""
     for before, word in pairwise(words):
+        if before == "--config":
+            Path(word).parent.mkdir(parents=True)
+            several = words[0] != "train-policy"
+            inputs = {"model": "tiny", "answers": [str(answers)] if several else str(answers)}
+            run = {"command": words[0], "inputs": inputs, "settings": {"seed": 0}}
+            Path(word).write_text(tomli_w.dumps(run))
         if before == "--answers":
             Path(word).parent.mkdir(parents=True, exist_ok=True)
             for file in answers.parent.iterdir():

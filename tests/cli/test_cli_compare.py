@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from xpredflow.cli.bench_bar import BenchBar
+from xpredflow.cli.progress import BenchBar
 from xpredflow.experiments.compare import compare
 
 QUICK = ["-t", "minimath", "--limit", "2", "-o", "gen_length=8"]
@@ -132,8 +132,8 @@ def test_the_bar_moves_with_passes(model: Any) -> None:
     class Spy(BenchBar):
         def step(self, step: Any) -> None:
             super().step(step)
-            assert self.bar is not None
-            [shown] = self.bar.tasks
+            assert self.progress is not None
+            [shown] = self.progress.tasks
             advanced.append((shown.completed, shown.total or 0))
 
     watch = Spy(console)

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from xpredflow.cli import app
-from xpredflow.cli.passes_bar import PassesBar
+from xpredflow.cli.progress import PassesBar
 from xpredflow.evaluation import evaluate
 from xpredflow.models.embedded import load_embedded
 from xpredflow.tasks.generated.minimath.task import MiniMath
@@ -114,15 +114,15 @@ def test_the_bar_moves_with_passes_and_ends_full(monkeypatch: pytest.MonkeyPatch
     class Seen(PassesBar):
         def step(self, step: Any) -> None:
             super().step(step)
-            assert self.bar is not None
-            seen.append(self.bar.tasks[0].completed)
+            assert self.progress is not None
+            seen.append(self.progress.tasks[0].completed)
 
     model = load_embedded("tiny")
     options: dict[str, Any] = {"budget": 5, "max_batch": 2}
     with Seen("minimath") as bar:
         evaluate(model, "minimath", decoder="threshold:0.5", limit=3, watch=bar, **options)
-        assert bar.bar is not None
-        [task] = bar.bar.tasks
+        assert bar.progress is not None
+        [task] = bar.progress.tasks
         assert (task.total, task.completed) == (15, 15)
         assert "minimath: 3 answers" in task.description
     assert seen == sorted(seen)

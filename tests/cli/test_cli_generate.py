@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from xpredflow.engine import loop as engine
+from xpredflow.engine import request
 from xpredflow.watch.trace import read_trace
 
 
@@ -100,13 +101,13 @@ def test_chat_flags_reach_the_engine(run, model):
 
 def test_options_reach_engine_and_decoder_and_defaults_stay_there(run, monkeypatch):
     seen = {}
-    real = engine.resolve
+    real = request.resolve
 
     def spy(decoder, options, model=None):
         seen.update(options, decoder=decoder)
         return real(decoder, options, model)
 
-    monkeypatch.setattr(engine, "resolve", spy)
+    monkeypatch.setattr(request, "resolve", spy)
     run("generate", "x", "-o", "tau=0.95", "-o", "reedit-margin=none", "--policy", "constant:1/4")
     assert seen == {
         "decoder": None,

@@ -41,7 +41,7 @@ def test_bad_input_is_named(run: Callable[..., Any], tmp_path: Path) -> None:
         (["--data", "mbpp", "--out", out], "never trained on"),
         (["--data", "nothing", "--out", out], "no prompts 'nothing'"),
         (["--data", "minimath", "--out", out, "--keep", "good"], "choose all or solved"),
-        (["--data", "minimath", "--out", out, "--limit", "0"], "limit ≥ 1"),
+        (["--data", "minimath", "--out", out, "--limit", "0"], "'--limit'"),
         (["--data", "minimath", "--out", str(tmp_path / "a.json")], "suffix .jsonl"),
         (["--data", "minimath", "--out", out, "-o", "gen_lenth=8"], "gen_length"),
     ]:

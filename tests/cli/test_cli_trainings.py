@@ -1,6 +1,5 @@
-"""What all training commands share: listed flags, a config that can be given back, Ctrl-C, bars."""
+"""What all training commands share: listed flags, a config that can be given back, Ctrl-C."""
 
-import io
 import subprocess
 import sys
 import tomllib
@@ -10,12 +9,10 @@ from pathlib import Path
 import pytest
 from builders import write_checkpoint
 from own_answers import own_answers, write_answers
-from rich.console import Console
-from rich.progress import Progress as Bar
 from typer.testing import CliRunner
 
 from xpredflow import InputError, load
-from xpredflow.cli import app, run_progress
+from xpredflow.cli import app
 from xpredflow.training.align import AlignConfig, align
 from xpredflow.training.align.trainer import Alignment
 from xpredflow.training.common import plots
@@ -150,17 +147,3 @@ def test_one_call_aligns_a_loaded_model_and_leaves_it_as_it_is(place: Path) -> N
         align(model, [], config, out=place / "none")
     with pytest.raises(InputError, match="device is 'cpu' but the model is loaded already"):
         align(model, own_answers(24), config, out=place / "none", device="cpu")
-
-
-def test_a_terminal_gets_a_bar_with_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = io.StringIO()
-    monkeypatch.setattr(run_progress.sys, "stderr", type("Tty", (), {"isatty": lambda _: True})())
-    console = Console(file=screen, force_terminal=True, width=100)
-    monkeypatch.setattr(run_progress, "Console", lambda **_: console)
-    with run_progress.UpdateView(4) as view:
-        assert isinstance(view.bar, Bar)
-        view.show(3, "loss 0.5", warning="look out")
-        view.bar.refresh()
-    assert "3 of 4" in screen.getvalue()
-    assert "loss 0.5" in screen.getvalue()
-    assert "warning: look out" in screen.getvalue()

@@ -53,16 +53,18 @@ def task_names(incomplete: str) -> Offers:
 
     before, comma, word = incomplete.rpartition(",")
     named = before.split(",")
-    return [
-        (f"{before}{comma}{name}", "")
-        for name in TASKS
-        if name.startswith(word) and name not in named
-    ]
+    offers = {name: one.summary for name, one in TASKS.entries().items() if name not in named}
+    return [(f"{before}{comma}{name}", text) for name, text in _matching(word, offers)]
 
 
 def split_names(incomplete: str) -> Offers:
     """The splits that tasks have."""
-    offers = {"validation": "while you choose", "test": "once, at the end", "train": "never judged"}
+    offers = {
+        "validation": "while you choose",
+        "test": "once, at the end",
+        "train": "never judged",
+        "all": "the whole of a file of yours",
+    }
     return _matching(incomplete, offers)
 
 

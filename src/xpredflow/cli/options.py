@@ -1,7 +1,7 @@
 """Options that several commands have, each declared once; and what was given, by name."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,16 +64,15 @@ Policy = Annotated[
         offers=complete.policy_names,
     ),
 ]
-Budget = Annotated[
-    str | None,
-    _text(
-        "--budget",
-        "-b",
-        metavar="N|SHARE",
-        help="At most this many forward passes: a number, or a share of the response's length:"
-        " 1/4, 25% or full.",
-    ),
-]
+_budget = _text(
+    "--budget",
+    "-b",
+    metavar="N|SHARE",
+    help="At most this many forward passes: a number, or a share of the response's length: 1/4, 25%"
+    " or full.",
+)
+Budget = Annotated[str | None, _budget]
+Budgets = Annotated[list[str] | None, _budget]  # where it may be repeated
 Seed = Annotated[str | None, _text("--seed", metavar="N", help="Seed of everything that is drawn.")]
 Option = Annotated[
     list[str] | None,
@@ -89,22 +88,51 @@ Option = Annotated[
 
 # What is asked, and how it is judged
 Tasks = Annotated[
-    str,
+    list[str] | None,
     _text(
         "--task",
-        "--tasks",
         "-t",
-        help="Tasks, separated by commas: minicode, minimath, humaneval, mbpp, gsm8k.",
+        metavar="TASK",
+        help="A task: its name (xpredflow tasks lists them), mine.jsonl or mine.py:MyTask;"
+        " repeatable, or with commas.",
         offers=complete.task_names,
     ),
 ]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", help="Problems of each task.", min=1)]
+_limit = typer.Option(
+    "--limit", metavar="N", help="At most this many problems of each task, or prompts.", min=1
+)
+Limit = Annotated[int, _limit]
+LimitOrAll = Annotated[int | None, _limit]  # where none is needed
 Split = Annotated[
     str,
     _text(
         "--split",
-        help="validation while you choose, test once at the end.",
+        help="validation while you choose, test once at the end. A file of yours without a column"
+        " 'split' is split by its prompts: 80 % train, 10 % validation, 10 % test; all: the whole.",
         offers=complete.split_names,
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=COLUMN",
+        help="What a field is called in your file, such as prompt=question; repeatable.",
+    ),
+]
+Grader = Annotated[
+    str | None,
+    typer.Option(
+        help="How your file is graded where its rows do not say: exact, number, choice, regex or"
+        " python."
+    ),
+]
+ResponseLength = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Tokens that answers to your file may take; default: its column, else 256.",
     ),
 ]
 Data = Annotated[
@@ -153,9 +181,9 @@ def spec_and_options(decoder: str | None, options: dict[str, Any]) -> tuple[str 
     return head, with_options(spec, options)
 
 
-def names(text: str) -> list[str]:
-    """A list that was given with commas."""
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+def names(texts: Iterable[str]) -> list[str]:
+    """What was given by repeating a flag, with commas, or both."""
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
 def merged(
@@ -172,6 +200,14 @@ def merged(
             raise InputError(f"{flag} {pair!r}: {name} was given before; give it once")
         options[name] = value
     return options
+
+
+def of_file(
+    column: list[str] | None, grader: str | None, response_length: int | None = None
+) -> dict[str, Any]:
+    """The options of a file of one's own, as `make_task` takes them."""
+    columns = merged({}, column, "--column", "prompt=question") or None
+    return {"columns": columns, "grader": grader, "response_length": response_length}
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from xpredflow.decoders import effective_settings, option_owner
 from xpredflow.engine import request as engine
@@ -86,8 +86,8 @@ def _options_of(decoder: str) -> list[str]:
     return option_names(engine.Options) + (option_names(owner) if owner else [])
 
 
-class Watch(evaluation.Watch):
-    """Is told how far a bench is; this one keeps quiet, others override what they show."""
+class Watch(evaluation.Watch, Protocol):
+    """Is told how far a bench is; derive from it and override what is of interest."""
 
     def say(self, line: str) -> None:
         """A sentence about what has been done."""
@@ -102,6 +102,10 @@ class Watch(evaluation.Watch):
     def trial(self, title: str, answers: int, cap: int) -> AbstractContextManager[Any]:
         """Entered for a trial with so many answers to come, of at most `cap` passes each."""
         return nullcontext()
+
+
+class _Quiet(Watch):
+    """Shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ class Bench(AbstractContextManager["Bench"]):
     """What a plan's trials run on. One that `decodes` programs has a sandbox while it is open."""
 
     def __init__(self, plan: Plan, watch: Watch | None = None, decodes: bool = True) -> None:
-        self.plan, self.watch, self.decodes = plan, watch or Watch(), decodes
+        self.plan, self.watch, self.decodes = plan, watch or _Quiet(), decodes
         self._judge: Runner | None = None
         self._open = ExitStack()
         self._loaded: tuple[str, Model] | None = None

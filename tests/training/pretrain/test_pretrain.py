@@ -312,7 +312,7 @@ def test_the_command_trains_and_resumes(tmp_path: Path) -> None:
     [
         (["-o", "bach=2"], "did you mean 'batch'"),
         (["--shape", "huge"], "shape is 'huge', which cannot be read"),
-        (["--tasks", "minicode,chess"], "unknown task 'chess'"),
+        (["--task", "minicode,chess"], "unknown task 'chess'"),
         (["--start", "tiny", "--shape", "tiny"], "one of the two"),
         (["--lr", "fast"], "lr is 'fast': expected a number"),
     ],

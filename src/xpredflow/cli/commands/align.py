@@ -58,7 +58,7 @@ def align(
     files = said.input("answers", answers)
     if not files:
         raise InputError("no answers: give --answers FILE, which xpredflow self-generate writes")
-    from xpredflow.cli.run_progress import set_threads, show_picture, shown, watched
+    from xpredflow.cli.training import set_threads, show_picture, shown, watched
     from xpredflow.models import embedded
     from xpredflow.training.align.progress import Progress
     from xpredflow.training.align.run import align as run

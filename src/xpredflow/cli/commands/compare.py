@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli import task_options as own
-from xpredflow.cli.bench_flags import BenchFlags, takes_bench_flags
+from xpredflow.cli.bench import BenchFlags, stoppable, takes_bench_flags
 from xpredflow.cli.completion import decoder_names
-from xpredflow.cli.options import command
+from xpredflow.cli.options import command, names
 
 
 @takes_bench_flags
@@ -38,18 +37,9 @@ def compare(
             autocompletion=decoder_names,
         ),
     ] = None,
-    budget: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--budget",
-            "-b",
-            metavar="N|SHARE",
-            help="A cap on forward passes: a number, or a share of the response's length: 1/4, 25%"
-            " or full; repeatable. Default: 1/16, 1/8, 1/4, 1/2 and full.",
-        ),
-    ] = None,
+    budget: shared.Budgets = None,
     model: shared.Model = None,
-    split: own.Split = "validation",
+    split: shared.Split = "validation",
     limit: shared.Limit = 100,
     out: Annotated[
         Path, typer.Option(help="Directory of the comparison; samples are kept and reused there.")
@@ -58,7 +48,8 @@ def compare(
     """Compare decoders by their accuracy over forward passes, on minicode and minimath or -t.
 
     OUT gets compare.md, compare.json and compare.png; a killed run goes on with the same command.
-    `+budget=...` in a decoder or a sweep replaces the budgets.
+    Budgets are 1/16, 1/8, 1/4, 1/2 and full unless -b is given, once or several times;
+    `+budget=...` in a decoder or a sweep replaces them.
 
     \b
     Examples:
@@ -69,7 +60,7 @@ def compare(
       xpredflow compare -d flow:learned:runs/policy/best --sweep eb:0.1,0.5 -m runs/aligned/model
       xpredflow compare -d flow -d mask -b 1/4 -t mine.jsonl --column prompt=question
     """
-    from xpredflow.cli.bench_bar import BenchBar, stoppable
+    from xpredflow.cli.progress import BenchBar
     from xpredflow.experiments.compare import compare as run
     from xpredflow.experiments.contenders import BUDGETS
 
@@ -80,7 +71,7 @@ def compare(
             flags.tasks(),
             decoder,
             sweep,
-            [cap for text in budget or BUDGETS for cap in text.split(",") if cap.strip()],
+            names(budget or BUDGETS),
             split=split,
             limit=limit,
             out=out,

@@ -29,7 +29,7 @@ DELAY = 0.15  # seconds per pass on a terminal
 
 def demo(
     model: shared.Model = None,
-    tasks: shared.Tasks = "minicode,minimath",
+    task: shared.Tasks = None,
     policy: shared.Policy = None,
     number: Annotated[
         int | None,
@@ -59,7 +59,7 @@ def demo(
     options = given({"policy": policy})
     try:
         flow = options if model else {"policy": LEARNED, **options}
-        _run(source, names(tasks), flow, number, more, delay)
+        _run(source, names(task or TELLING), flow, number, more, delay)
     except KeyboardInterrupt:
         typer.echo("stopped; `xpredflow demo` begins anew", err=True)
         raise typer.Exit(130) from None
@@ -192,7 +192,7 @@ def _compare(stage: Stage, tasks: "list[Task]", first: dict[str, int], more: int
     table = Table(title=f"The next {more} problems of each task: right answers, passes on average")
     for column in ("", "flow", "threshold decoding", "mask prediction, the flow's passes"):
         table.add_column(column)
-    with Bar("further problems", total=3 * more * len(tasks)) as bar:
+    with Bar("further problems", 3 * more * len(tasks), unit="answers") as bar:
         for task in tasks:
             numbers = [(first[task.name] + 1 + i) % task.size("validation") for i in range(more)]
             problems = {number: task.problem("validation", number) for number in numbers}

@@ -9,48 +9,30 @@ from typing import Annotated, Any
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli import task_options as own
-from xpredflow.cli.options import given, merged
-from xpredflow.cli.passes_bar import PassesBar
+from xpredflow.cli.options import given, merged, of_file
 
 
 def evaluate(
-    task: own.Tasks = None,
+    task: shared.Tasks = None,
     model: shared.Model = None,
     decoder: shared.Decoder = None,
     policy: shared.Policy = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget",
-            "-b",
-            metavar="N|SHARE",
-            help="Cap on forward passes: a number, or a share of the response's length such as 1/4,"
-            " 25% or full.",
-        ),
-    ] = None,
-    split: own.Split = "validation",
-    limit: Annotated[
-        int | None, typer.Option(help="Problems of each task; default: the whole split.", min=1)
-    ] = None,
+    budget: shared.Budget = None,
+    split: shared.Split = "validation",
+    limit: shared.LimitOrAll = None,
     samples: Annotated[
         int, typer.Option(help="Answers per problem; with several, pass@k is given too.", min=1)
     ] = 1,
-    seed: Annotated[str | None, typer.Option(metavar="N", help="Seed of all draws.")] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option", "-o", metavar="NAME=VALUE", help="Any option of the engine or the decoder."
-        ),
-    ] = None,
+    seed: shared.Seed = None,
+    option: shared.Option = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Directory for one JSON line per sample; an evaluation goes on there."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object per row.")] = False,
-    column: own.Column = None,
-    grader: own.Grader = None,
-    response_length: own.ResponseLength = None,
+    json: shared.Json = False,
+    column: shared.Column = None,
+    grader: shared.Grader = None,
+    response_length: shared.ResponseLength = None,
     data: shared.Data = None,
     template: shared.Template = None,
     dtype: shared.Dtype = None,
@@ -61,7 +43,8 @@ def evaluate(
 
     A task of your own is a file with a row per problem, such as {"prompt": "What is 2 + 3?",
     "answer": 5, "grader": "number"}, or a class in a Python file. Programs that the model writes
-    run in a sandbox. Under torchrun the problems are shared out and the table is the same.
+    run in a sandbox. Without --limit the whole split is answered. Under torchrun the problems are
+    shared out and the table is the same.
 
     \b
     Examples:
@@ -77,15 +60,15 @@ def evaluate(
     options = merged(given({"policy": policy, "budget": budget, "seed": seed}), option)
     files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
 
-    from xpredflow.cli.progress import load_model
+    from xpredflow.cli.progress import PassesBar, load_model
     from xpredflow.engine.request import DEFAULT_DECODER, resolve
     from xpredflow.evaluation import evaluate as run
     from xpredflow.evaluation.run import problem_count
     from xpredflow.processes import join_processes, leave_processes
     from xpredflow.tasks import make_tasks
 
-    of_file = own.of_file(column, grader, response_length)
-    tasks = make_tasks(task or ["minicode", "minimath"], data=files, template=template, **of_file)
+    own = of_file(column, grader, response_length)
+    tasks = make_tasks(task or ["minicode", "minimath"], data=files, template=template, **own)
     # everything that can be wrong is looked at before the model is loaded
     resolve(decoder or DEFAULT_DECODER, options)
     for one in tasks:

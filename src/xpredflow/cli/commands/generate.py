@@ -131,7 +131,7 @@ def _run(
     from dataclasses import asdict
 
     from xpredflow.cli.output import Answers, budget_of
-    from xpredflow.cli.progress import Bar, load_model, terminal
+    from xpredflow.cli.progress import PassesBar, load_model, terminal
     from xpredflow.decoders import effective_settings
     from xpredflow.engine import loop
     from xpredflow.engine.request import resolve
@@ -162,7 +162,7 @@ def _run(
         watchers.append(LiveView(model, rows[0], label(prompts[0]), screen, delay=delay))
         style = "shown"
     else:
-        watchers.append(Bar.of_rows(rows, console=screen))
+        watchers.append(PassesBar.of_rows(rows, console=screen))
     if trace is not None:
         header = Header(model.name, named, settings.seed, prompts, in_force)
         watchers.append(TraceWriter(trace, header))

@@ -43,7 +43,7 @@ def show(
 
     import torch
 
-    from xpredflow.cli.run_progress import show_picture
+    from xpredflow.cli.training import show_picture
     from xpredflow.policies.beta import load_policy, policy_files
     from xpredflow.training.policy.plots import plot_policy
     from xpredflow.training.policy.synthetic import SHARES_USED, fractions

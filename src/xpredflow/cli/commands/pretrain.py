@@ -6,23 +6,16 @@ import typer
 
 from xpredflow.cli import options as shared
 from xpredflow.cli.flags import ConfigFile, Given, OptionPairs, settings_flags
+from xpredflow.cli.options import names
 from xpredflow.training.pretrain.config import PretrainConfig
 
-TASKS, SHAPE = "minicode,minimath", "tiny"
+TASKS, SHAPE = ("minicode", "minimath"), "tiny"
 
 
 @settings_flags(PretrainConfig)
 def pretrain(
     out: shared.RunDirectory,
-    tasks: Annotated[
-        str | None,
-        typer.Option(
-            "--tasks",
-            "-t",
-            metavar="NAME,NAME",
-            help=f"Tasks with right answers, in turn; one may be named twice.  [default: {TASKS}]",
-        ),
-    ] = None,
+    task: shared.Tasks = None,
     shape: Annotated[
         str | None,
         typer.Option(
@@ -41,6 +34,7 @@ def pretrain(
 ) -> None:
     """Pretrain a small masked diffusion model on tasks that have right answers.
 
+    The tasks, by default minicode and minimath, take turns; one may be named twice.
     The run can be stopped at any time and resumed with the same result. At its end OUT/model is
     a checkpoint in the published layout, OUT/log.jsonl the losses, OUT/loss.png their plot and
     OUT/run.toml all settings, for --config. How the embedded models were made, with exercises and
@@ -50,18 +44,18 @@ def pretrain(
     Examples:
       xpredflow pretrain runs/tiny --updates 8192
       xpredflow pretrain runs/tiny --updates 8192 --resume
-      xpredflow pretrain runs/small -n 500 --batch 16 --tasks minimath
+      xpredflow pretrain runs/small -n 500 --batch 16 --task minimath
       xpredflow pretrain runs/mine -n 2048 --shape my/config.json --vocabulary 1024
       xpredflow pretrain runs/longer -n 2048 --start runs/tiny/model --seed 1
-      xpredflow generate "Ann has 13 pens, buys 4. How many pens now?" -m runs/tiny/model
+      xpredflow generate "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters." \\
+          -m runs/tiny/model
     """
     said = Given("pretrain", PretrainConfig, flags, option, config, example="batch=32")
     settings = said.config()
-    names = said.input("tasks", tasks, TASKS)
-    names = names.split(",") if isinstance(names, str) else names
+    tasks = said.input("tasks", names(task or []), TASKS)
     # what is said on the command line, fresh or not, replaces what the file says of it
     begin = {"start": start, "shape": shape} if start or shape else said.inputs
-    from xpredflow.cli.run_progress import set_threads, show_picture, watched
+    from xpredflow.cli.training import set_threads, show_picture, watched
     from xpredflow.training.pretrain.run import pretrain as run
     from xpredflow.training.pretrain.trainer import Progress
 
@@ -73,12 +67,12 @@ def pretrain(
             line = f"loss {now.loss:.3f}, right {now.accuracy:.1%}"
             solved = now.solved or {}
             line += "".join(f", {task} {share:.0%}" for task, share in solved.items())
-            view.show(now.step, line if view.bar else f"{line}, {now.hours_left:.1f} h left")
+            view.show(now.step, line if view.progress else f"{line}, {now.hours_left:.1f} h left")
 
         done = run(
             settings,
             out,
-            tasks=[name.strip() for name in names],
+            tasks=names([tasks] if isinstance(tasks, str) else tasks),
             model_config=begin.get("shape") or (None if start else SHAPE),
             start=start,
             resume=resume,

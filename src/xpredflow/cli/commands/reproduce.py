@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli import task_options as own
-from xpredflow.cli.bench_flags import BenchFlags, takes_bench_flags
+from xpredflow.cli.bench import BenchFlags, stoppable, takes_bench_flags
 from xpredflow.cli.completion import model_names, table_names
 from xpredflow.cli.options import command
 
@@ -59,7 +58,7 @@ def reproduce(
             help="Answers that anchor and consistency show the model; default: the tasks' own.",
         ),
     ] = None,
-    split: own.Split = "test",
+    split: shared.Split = "test",
     limit: shared.Limit = 500,
     out: Annotated[
         Path, typer.Option(help="Directory of the tables; samples are kept and reused there.")
@@ -80,7 +79,7 @@ def reproduce(
       xpredflow reproduce main -t humaneval -t mbpp -m GSAI-ML/LLaDA-8B-Instruct \\
           --aligned DIR --policy FILE --device cuda
     """
-    from xpredflow.cli.bench_bar import BenchBar, stoppable
+    from xpredflow.cli.progress import BenchBar
     from xpredflow.experiments.bench import Plan
     from xpredflow.experiments.inputs import Inputs
     from xpredflow.experiments.report import record, write

@@ -6,9 +6,7 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli import task_options as own
-from xpredflow.cli.options import given, merged
-from xpredflow.cli.passes_bar import PassesBar
+from xpredflow.cli.options import given, merged, of_file
 
 
 def self_generate(
@@ -22,9 +20,7 @@ def self_generate(
     ],
     out: Annotated[Path, typer.Option(help="The .jsonl file to write, one answer per line.")],
     model: shared.Model = None,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", help="Prompts to answer; default 10000.")
-    ] = None,
+    limit: shared.LimitOrAll = None,
     first: Annotated[
         int | None, typer.Option(metavar="N", help="Number of the first prompt; default 0.")
     ] = None,
@@ -40,37 +36,21 @@ def self_generate(
     ] = False,
     decoder: shared.Decoder = None,
     policy: shared.Policy = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget",
-            "-b",
-            metavar="N|SHARE",
-            help="Cap on forward passes: a number, or a share of the response's length such as 1/4,"
-            " 25% or full.",
-        ),
-    ] = None,
-    seed: Annotated[str | None, typer.Option(metavar="N", help="Seed of all draws.")] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            "-o",
-            metavar="NAME=VALUE",
-            help="Any option of the engine or the decoder, such as gen_length=512.",
-        ),
-    ] = None,
-    column: own.Column = None,
-    grader: own.Grader = None,
-    response_length: own.ResponseLength = None,
+    budget: shared.Budget = None,
+    seed: shared.Seed = None,
+    option: shared.Option = None,
+    column: shared.Column = None,
+    grader: shared.Grader = None,
+    response_length: shared.ResponseLength = None,
     dtype: shared.Dtype = None,
     device: shared.Device = None,
     unsafe: shared.Unsafe = False,
 ) -> None:
     """Answer many prompts with the model itself, at full budget unless told otherwise.
 
-    Alignment learns from such answers, and train-policy takes the solved ones as its prompts. A
-    killed run goes on with the same command; a larger --limit adds to a finished file.
+    Alignment learns from such answers, and train-policy takes the solved ones as its prompts. The
+    first 10000 prompts are answered unless --limit says otherwise. A killed run goes on with the
+    same command; a larger --limit adds to a finished file.
 
     \b
     Examples:
@@ -88,7 +68,7 @@ def self_generate(
     )
     request = given({"limit": limit, "first": first, "keep": keep, "decoder": decoder})
 
-    from xpredflow.cli.progress import load_model
+    from xpredflow.cli.progress import PassesBar, load_model
     from xpredflow.models import embedded
     from xpredflow.processes import join_processes, leave_processes
     from xpredflow.training.prompt_sources import prompt_source
@@ -98,7 +78,7 @@ def self_generate(
     # everything that can be wrong is looked at before the model is loaded
     source = given({"source": model, "dtype": dtype, "device": device})
     source = {"source": embedded.PRETRAINED, **source}
-    prompts = prompt_source(data, **own.of_file(column, grader, response_length))
+    prompts = prompt_source(data, **of_file(column, grader, response_length))
     spec = AnswerSpec(str(source["source"]), data, retry=retry, options=options, **request)
     check_judge(spec.within(len(prompts)), prompts)
     check_path(out)
@@ -115,7 +95,7 @@ def self_generate(
                 share=share,
                 watch=bar,
                 model_name=spec.model,
-                **own.of_file(column, grader, response_length),
+                **of_file(column, grader, response_length),
                 **request,
                 **options,
             )

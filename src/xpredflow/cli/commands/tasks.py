@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli import task_options as own
-from xpredflow.cli.options import merged
+from xpredflow.cli.completion import task_names
+from xpredflow.cli.options import merged, of_file
 
 
 def tasks(
@@ -14,14 +14,14 @@ def tasks(
         str | None,
         typer.Argument(
             help="A task, mine.jsonl or mine.py:MyTask: show some of its problems.",
-            autocompletion=own.task_names,
+            autocompletion=task_names,
         ),
     ] = None,
-    split: own.Split = "validation",
-    limit: Annotated[int, typer.Option(help="How many problems.", min=1)] = 3,
+    split: shared.Split = "validation",
+    limit: shared.Limit = 3,
     level: Annotated[int | None, typer.Option(help="Only problems of this level.")] = None,
-    column: own.Column = None,
-    grader: own.Grader = None,
+    column: shared.Column = None,
+    grader: shared.Grader = None,
     data: shared.Data = None,
     template: shared.Template = None,
 ) -> None:
@@ -44,7 +44,7 @@ def tasks(
             typer.echo(f"  {grader_name:<10} {found.about}")
         return
     files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
-    (task,) = make_tasks([name], data=files, template=template, **own.of_file(column, grader))
+    (task,) = make_tasks([name], data=files, template=template, **of_file(column, grader))
     shown = 0
     for index in range(task.size(split)):
         problem = task.problem(split, index)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from xpredflow.cli import options as shared
+from xpredflow.cli.completion import task_names
 from xpredflow.cli.flags import ConfigFile, Given, settings_flags
 from xpredflow.training.policy.config import PolicyConfig
 
@@ -18,7 +19,12 @@ def train_policy(
     model: shared.Model = None,
     task: Annotated[
         str | None,
-        typer.Option("--task", "-t", help=f"A task with a training split.  [default: {TASK}]"),
+        typer.Option(
+            "--task",
+            "-t",
+            help=f"A task with a training split.  [default: {TASK}]",
+            autocompletion=task_names,
+        ),
     ] = None,
     answers: Annotated[
         Path | None,
@@ -65,7 +71,7 @@ def train_policy(
       torchrun --nproc_per_node 2 -m xpredflow train-policy runs/policy -t minicode
     """
     said = Given("train-policy", PolicyConfig, flags, option, config, example="tau=0.95")
-    from xpredflow.cli.run_progress import set_threads, show_picture, watched
+    from xpredflow.cli.training import set_threads, show_picture, watched
     from xpredflow.models import embedded
     from xpredflow.training.policy.rollouts import rule_names
     from xpredflow.training.policy.run import train_policy as run
@@ -98,7 +104,7 @@ def train_policy(
             data=said.input("data", data),
             unsafe=unsafe,
         )
-    if not view.speaks:
+    if not view.shown:
         return
     if done.stalled:
         typer.echo(

@@ -47,7 +47,7 @@ def train_softmask(
     files = said.input("answers", answers)
     if not files:
         raise InputError("no answers: give --answers FILE, which xpredflow self-generate writes")
-    from xpredflow.cli.run_progress import set_threads, show_picture, watched
+    from xpredflow.cli.training import set_threads, show_picture, watched
     from xpredflow.models import embedded
     from xpredflow.training.softmask.run import train_softmask as run
     from xpredflow.training.softmask.trainer import Progress

@@ -1,25 +1,31 @@
-"""The flags that `compare` and `reproduce` share, declared once and handed over as one value."""
+"""What `compare` and `reproduce` share: flags, handed over as one value; how Ctrl-C ends them."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli import task_options as own
-from xpredflow.cli.options import merged
+from xpredflow.cli.options import merged, of_file
+
+if TYPE_CHECKING:
+    from xpredflow.cli.progress import BenchBar
 
 
 @dataclass(frozen=True)
 class BenchFlags:
     """What is measured on which tasks, as the user wrote it."""
 
-    task: own.Tasks = None
+    task: shared.Tasks = None
     option: shared.Option = None
     json: shared.Json = False
-    column: own.Column = None
-    grader: own.Grader = None
-    response_length: own.ResponseLength = None
+    column: shared.Column = None
+    grader: shared.Grader = None
+    response_length: shared.ResponseLength = None
     data: shared.Data = None
     template: shared.Template = None
     dtype: shared.Dtype = None
@@ -33,12 +39,12 @@ class BenchFlags:
     def tasks(self) -> list[Any]:
         """The tasks themselves, minicode and minimath unless others were named."""
         files = merged({}, self.data, "--data", "mbpp=mbpp.jsonl")
-        of_file = own.of_file(self.column, self.grader, self.response_length)
 
         from xpredflow.tasks import make_tasks
 
         names = self.task or ["minicode", "minimath"]
-        return make_tasks(names, data=files, template=self.template, **of_file)
+        own = of_file(self.column, self.grader, self.response_length)
+        return make_tasks(names, data=files, template=self.template, **own)
 
 
 def takes_bench_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -59,3 +65,14 @@ def takes_bench_flags(command: Callable[..., None]) -> Callable[..., None]:
         [given.replace(kind=inspect.Parameter.KEYWORD_ONLY) for given in every.values()]
     )
     return called
+
+
+@contextmanager
+def stoppable(bar: "BenchBar", out: Path) -> Iterator[None]:
+    """Ctrl-C says what was kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        answers = "1 new answer is" if bar.kept == 1 else f"{bar.kept} new answers are"
+        bar.note(f"stopped: {answers} kept in {out / 'samples'}; the same command goes on there")
+        raise typer.Exit(130) from None
