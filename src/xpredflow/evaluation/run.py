@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from xpredflow import decoders
+from xpredflow.decoders import effective_settings
 from xpredflow.engine.budget import resolve_budget
 from xpredflow.engine.loop import decode_steps
 from xpredflow.engine.request import DEFAULT_DECODER, resolve
@@ -21,7 +21,7 @@ from xpredflow.engine.steps import Decoded, Step
 from xpredflow.errors import InputError
 from xpredflow.evaluation.samples import Job, Records, Sample
 from xpredflow.evaluation.statistics import Summary, summarise
-from xpredflow.processes import Share
+from xpredflow.processes import Share, gathered
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import make_task, prompt_of
 from xpredflow.tasks.base import Problem, Runner, Task, Verdict
@@ -104,7 +104,7 @@ def evaluate(
     job = Job(
         task=task.name,
         split=split,
-        decoder=_name(decoder),
+        decoder=_name(decoder, model),
         options=options,
         limit=problem_count(task, split, limit),
         samples=samples,
@@ -112,7 +112,8 @@ def evaluate(
         template=template,
         data=getattr(task, "digest", ""),
     )
-    positions, built = _resolved(task, job, decoder)
+    # what is misspelt is found before anything runs; what the checkpoint says is in force too
+    settings, built = resolve(decoder or job.decoder, _options(task, job), model)
     file = None
     if out is not None:
         ending = ".jsonl" if share.world == 1 else f".{share.rank}.jsonl"
@@ -123,8 +124,9 @@ def evaluate(
         mine = evaluate_job(
             model, task, job, decoder=decoder, run=runner, out=file, share=share, watch=watch
         )
-    found = sorted(_everyones(share, mine), key=lambda sample: sample.number)
-    return Evaluation(summarise(found, job, positions=positions, rules=rules_of(built)), found)
+    found = sorted(gathered(share, mine), key=lambda sample: sample.number)
+    rules = effective_settings(built)
+    return Evaluation(summarise(found, job, positions=settings.gen_length, rules=rules), found)
 
 
 def evaluate_job(
@@ -148,8 +150,8 @@ def evaluate_job(
     mine = range(share[0], job.limit * job.samples, share[1])
     todo = [number for number in mine if number not in records.done]
     problems = {n: task.problem(job.split, n // job.samples) for n in todo}
-    options = {"gen_length": task.response_length, **job.options}
-    settings, _ = resolve(decoder or job.decoder, options)
+    options = _options(task, job)
+    settings, _ = resolve(decoder or job.decoder, options, model)
     watched.begin(len(todo), resolve_budget(settings.budget, settings.gen_length))
     prompts = {number: prompt_of(problem) for number, problem in problems.items()}
     steps = decode_steps(model, prompts, decoder=decoder or job.decoder, **options)
@@ -225,44 +227,12 @@ def _sample(problem: Problem, done: Decoded, verdict: Verdict, job: Job) -> Samp
     )
 
 
-def _name(decoder: str | Decoder | None) -> str:
+def _name(decoder: str | Decoder | None, model: Model) -> str:
+    """As it was named, or as the checkpoint names the one that it wants."""
     if decoder is None:
-        return DEFAULT_DECODER
+        return getattr(getattr(model, "defaults", None), "decoder", None) or DEFAULT_DECODER
     return decoder if isinstance(decoder, str) else type(decoder).__name__
 
 
-def _resolved(task: Task, job: Job, decoder: str | Decoder | None) -> tuple[int, Decoder]:
-    """Positions of a response and the decoder: what is misspelt is found before anything runs."""
-    settings, built = resolve(
-        decoder or job.decoder, {"gen_length": task.response_length, **job.options}
-    )
-    return settings.gen_length, built
-
-
-def _everyones(share: Share, mine: list[Sample]) -> list[Sample]:
-    if share.world == 1:
-        return mine
-    import torch.distributed as dist
-
-    parts: list[list[Sample]] = [[] for _ in range(share.world)]
-    dist.all_gather_object(parts, mine)
-    return [sample for part in parts for sample in part]
-
-
-def rules_of(decoder: Decoder) -> dict[str, Any]:
-    """The settings in force of a built decoder, as plain values."""
-    describe = getattr(decoders, "effective_settings", None)
-    if describe is not None:
-        return describe(decoder)
-    if not is_dataclass(decoder):
-        return {}
-    found: dict[str, Any] = {}
-    for declared in fields(decoder):
-        value = getattr(decoder, declared.name)
-        if is_dataclass(value) and not isinstance(value, type):
-            plain = {k: v for k, v in asdict(value).items() if isinstance(v, str | int | float)}
-            found |= plain if declared.name == "rules" else {declared.name: type(value).__name__}
-        else:
-            is_plain = value is None or isinstance(value, str | int | float)
-            found[declared.name] = value if is_plain else type(value).__name__
-    return found
+def _options(task: Task, job: Job) -> dict[str, Any]:
+    return {"gen_length": task.response_length, **job.options}
