@@ -7,9 +7,8 @@ It commits from left to right, so many positions per pass.
 
 import torch
 
-from xpredflow import generate, load
+from xpredflow import generate, load, register
 from xpredflow.decoders.discrete import Discrete, open_positions, top_ranked
-from xpredflow.registry import register
 from xpredflow.settings import Field, settings
 
 
@@ -21,10 +20,8 @@ class LeftToRight(Discrete):
 
     def choose(self, canvas, prediction, signals, info):
         """True where a position is committed in this pass."""
-        order = -torch.arange(canvas.progress.shape[1], dtype=torch.float).expand_as(
-            canvas.progress
-        )
-        return top_ranked(order, open_positions(canvas), torch.full_like(info.step, self.width))
+        from_left = -torch.arange(canvas.progress.shape[1]).expand_as(canvas.progress).float()
+        return top_ranked(from_left, open_positions(canvas), torch.full_like(info.step, self.width))
 
 
 # `main` is the option that stands behind the colon: left-to-right:4

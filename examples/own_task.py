@@ -1,9 +1,10 @@
 """A task of your own as a class: give it problems and a grade, everything else has a default.
 
+python examples/own_task.py
 xpredflow eval -t examples/own_task.py:Purses --split all -d threshold:0.9
 """
 
-from xpredflow.tasks import Problem, SimpleTask
+from xpredflow import Problem, SimpleTask, evaluate, load
 
 
 class Purses(SimpleTask):
@@ -21,7 +22,4 @@ class Purses(SimpleTask):
 
 
 if __name__ == "__main__":
-    from xpredflow import load
-    from xpredflow.evaluation import evaluate
-
     print(evaluate(load("tiny"), Purses(), split="all", decoder="threshold:0.9").summary)

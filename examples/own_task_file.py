@@ -1,5 +1,7 @@
 """A task of your own from a file: a row per problem, with its answer or tests and its grader.
 
+    python examples/own_task_file.py
+
 The same on the command line, and with columns and a grader for the whole file:
 
     xpredflow eval -t examples/own_task.jsonl --split all --response-length 64 -d threshold:0.9
@@ -8,9 +10,7 @@ The same on the command line, and with columns and a grader for the whole file:
 
 from pathlib import Path
 
-from xpredflow import load
-from xpredflow.evaluation import evaluate
-from xpredflow.tasks import make_task
+from xpredflow import evaluate, load, make_task
 
 task = make_task(str(Path(__file__).with_name("own_task.jsonl")), response_length=64)
 found = evaluate(load("tiny"), task, split="all", decoder="threshold:0.9")

@@ -12,8 +12,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from xpredflow import generate
-from xpredflow.models import wrap
+from xpredflow import generate, wrap
 
 
 def letters() -> PreTrainedTokenizerFast:

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class InputError(ValueError):
@@ -22,3 +25,12 @@ def unknown_name(kind: str, name: str, valid: Iterable[str], where: str = "") ->
     near = get_close_matches(name, valid, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return InputError(f"unknown {kind} {name!r}{where}: {hint}Valid: {', '.join(valid)}")
+
+
+def checked_instance(item: Any, kind: type[T], name: str, expected: str) -> T:
+    """The item, unless it only looks like one of its kind: its class, or without its methods."""
+    if isinstance(item, type):
+        raise InputError(f"{name} is the class {item.__name__}: give {item.__name__}()")
+    if not isinstance(item, kind):
+        raise InputError(f"{name} is {item!r}: expected {expected}")
+    return item

@@ -1,8 +1,11 @@
 """Files that are either the old or the new one, whenever a program is killed."""
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from xpredflow.errors import InputError
 
 if TYPE_CHECKING:  # not at run time: lines of text are written by those who do without torch
     from torch import Tensor
@@ -13,6 +16,17 @@ def write_atomically(path: Path, text: str) -> None:
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.write_text(text)
     os.replace(temporary, path)
+
+
+def read_object(file: Path, fix: str) -> dict[str, Any]:
+    """A file that holds one JSON object; `fix` says what to do where it does not."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{file} is not valid JSON ({error}): {fix}") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{file} holds a {type(found).__name__}; expected a JSON object: {fix}")
+    return found
 
 
 def save_tensors(

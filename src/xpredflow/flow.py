@@ -32,7 +32,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Flow:
-    """The decoder: a step-size policy and the rules it moves under."""
+    """The decoder: a step-size policy and the rules it moves under.
+
+    generate(model, question, decoder=Flow(Constant(1 / 8), Rules(tau=0.8)))
+    """
 
     name: ClassVar[str] = "flow"
     policy: Policy

@@ -83,6 +83,10 @@ class Registry(Generic[T]):
         """What is registered by now, by name; no plug-in is loaded for it."""
         return dict(self._entries)
 
+    def name_of(self, item: Any) -> str | None:
+        """The name under which an object is registered by now, if it is."""
+        return next((name for name, entry in self._entries.items() if entry.item is item), None)
+
     def entries(self) -> dict[str, Entry[T]]:
         """Everything by name, plug-ins loaded; one that cannot be loaded is left out, aloud."""
         for name in list(self):

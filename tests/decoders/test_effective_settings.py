@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from toy import ToyModel, prompts
@@ -26,7 +27,7 @@ def test_they_are_plain_and_build_the_same_decoder_again(spec: str) -> None:
     assert name == spec.partition(":")[0]
     again = make_decoder(name, {key: value for key, value in said.items() if key != "decoder"})
     assert effective_settings(again) == said
-    run = {"gen_length": 12, "seed": 3}
+    run: dict[str, Any] = {"gen_length": 12, "seed": 3}
     ours, theirs = (generate(ToyModel(), prompts(3), decoder=d, **run) for d in (decoder, again))
     assert [d.all_ids for d in ours] == [d.all_ids for d in theirs]
 

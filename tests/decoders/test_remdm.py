@@ -1,6 +1,7 @@
 """ReMDM: the rates of its four strategies, and that draws follow them."""
 
 from math import exp
+from typing import Any
 
 import pytest
 import torch
@@ -77,14 +78,14 @@ def test_committed_tokens_are_masked_again_at_sigma() -> None:
 
 
 def test_the_schedule_takes_the_whole_budget_unless_nothing_can_be_masked_again() -> None:
-    shared = {"gen_length": 10, "budget": 10}
+    shared: dict[str, Any] = {"gen_length": 10, "budget": 10}
     assert all(d.passes == 10 for d in generate(ToyModel(), prompts(2), decoder="remdm", **shared))
     frozen = generate(ToyModel(), prompts(6), decoder="remdm", eta=0.0, **shared)
     assert any(d.passes < 10 for d in frozen)
 
 
 def test_one_greedy_pass_is_mask_prediction() -> None:
-    shared = {"gen_length": 10, "budget": 1}
+    shared: dict[str, Any] = {"gen_length": 10, "budget": 1}
     greedy = generate(ToyModel(), prompts(2), decoder="remdm", temperature=0.0, **shared)
     mask = generate(ToyModel(), prompts(2), decoder="mask", **shared)
     assert [d.all_ids for d in greedy] == [d.all_ids for d in mask]

@@ -147,6 +147,14 @@ def test_the_paired_test_is_mcnemars_exact_one() -> None:
 OPTIONS = {"temperature": 1.0, "max_batch": 3}
 
 
+def test_the_row_says_which_rules_the_checkpoint_decided_for() -> None:
+    for name, policy, reedits in (("tiny", "jump:0.9", False), ("tiny-aligned", "learned:", True)):
+        rules = evaluate(load(name), Parity(), limit=1).summary.rules
+        assert rules["decoder"] == "flow"
+        assert policy in rules["policy"]
+        assert (rules["reedit_margin"] is not None) == reedits
+
+
 def test_one_call_gives_the_row_and_the_samples(model, tmp_path: Path) -> None:
     found = evaluate(
         model, Parity(), decoder="mask", limit=9, budget="1/2", out=tmp_path, **OPTIONS

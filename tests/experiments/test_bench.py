@@ -118,6 +118,17 @@ def test_a_loaded_model_is_measured_with_its_rules_and_its_cap(tmp_path: Path) -
     assert seen.answers == 2  # the samples were there
 
 
+@pytest.mark.parametrize("decoder", ["flow", "flow:confidence", "flow+policy=confidence"])
+def test_rules_that_the_checkpoint_decides_about_are_recorded(decoder: str) -> None:
+    with Bench(Plan((MATH,), limit=1, options={"gen_length": 4})) as bench:
+        free, named = (
+            bench.measure("tiny", MATH, Trial(decoder, given)).rules
+            for given in ({}, {"rules": "paper"})
+        )
+    assert free["reedit_margin"] is None  # `tiny` was never aligned
+    assert named["reedit_margin"] is not None
+
+
 def test_without_a_directory_nothing_is_kept() -> None:
     with Bench(Plan((MATH,), limit=1, options={"gen_length": 4})) as bench:
         assert bench.measure("tiny", MATH, MASK).summary.passes_mean == 4

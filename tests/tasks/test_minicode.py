@@ -10,10 +10,9 @@ import pytest
 from xpredflow.errors import InputError
 from xpredflow.tasks.base import Verdict
 from xpredflow.tasks.generated.minicode.answers import STYLES, write
-from xpredflow.tasks.generated.minicode.hidden_tests import CONSTANTS
 from xpredflow.tasks.generated.minicode.operations import FAMILIES
 from xpredflow.tasks.generated.minicode.pipeline import SAMPLES, parse
-from xpredflow.tasks.generated.minicode.task import MiniCode
+from xpredflow.tasks.generated.minicode.task import CONSTANTS, MiniCode
 
 TASK = MiniCode()
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from xpredflow.decoders.spec import parse_spec, with_options
-from xpredflow.errors import InputError, unknown_name
+from xpredflow.errors import InputError, checked_instance, unknown_name
 from xpredflow.policies import POLICIES, describe_policy, make_policy
 from xpredflow.registry import DECODERS
 from xpredflow.settings import checked, option_names
@@ -44,7 +44,11 @@ def option_owner(decoder: str | Decoder) -> type | None:
 
 
 def make_decoder(decoder: str | Decoder, options: dict[str, Any] | None = None) -> Decoder:
-    """A decoder from a spec, NAME[:VALUE][+OPTION=VALUE]..., and options beside it; or as it is."""
+    """A decoder from a spec, NAME[:VALUE][+OPTION=VALUE]..., and options beside it; or as it is.
+
+    make_decoder("threshold:0.9+temperature=0.5")
+    make_decoder("flow", {"policy": "constant:1/16", "tau": 0.5})
+    """
     if not isinstance(decoder, str):
         return _built(decoder, options)
     spec = parse_spec(decoder)
@@ -81,15 +85,8 @@ def _built(decoder: Decoder, options: dict[str, Any] | None) -> Decoder:
 
 
 def _check(decoder: Any, name: str) -> Decoder:
-    """Refuse what only looks like a decoder: a class, or an object without its methods."""
-    if isinstance(decoder, type):
-        raise InputError(f"{name} is the class {decoder.__name__}: give {decoder.__name__}()")
-    if not isinstance(decoder, Decoder):
-        raise InputError(
-            f"{name} is {decoder!r}: expected a decoder with step, stop and finish, or a name such"
-            " as 'threshold:0.9'"
-        )
-    return decoder
+    expected = "a decoder with step, stop and finish, or a name such as 'threshold:0.9'"
+    return checked_instance(decoder, Decoder, name, expected)
 
 
 def effective_settings(decoder: Decoder) -> dict[str, Any]:
@@ -117,7 +114,5 @@ def _plain(value: Any) -> Any:
 
 def _name(decoder: Decoder) -> str:
     """As it is registered, else as its class calls itself."""
-    for name, entry in DECODERS.loaded().items():
-        if entry.item is type(decoder):
-            return name
-    return getattr(decoder, "name", type(decoder).__name__.lower())
+    own = getattr(decoder, "name", type(decoder).__name__.lower())
+    return DECODERS.name_of(type(decoder)) or own

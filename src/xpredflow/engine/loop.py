@@ -61,7 +61,11 @@ def decode_steps(
     decoder: str | Decoder | None = None,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[Step]:
-    """The same, one Step per forward pass. Bad input is reported here, before the first pass."""
+    """The same, one Step per forward pass. Bad input is reported here, before the first pass.
+
+    for step in decode_steps(model, question, decoder="threshold:0.9"):
+        print(step.canvas.progress.mean(), [done.text for done in step.finished])
+    """
     settings, rules = resolve(decoder, dict(options), check_model(model))
     check_model(model, rules)
     return decode_rows(model, make_rows(model, prompts, settings), rules, settings)

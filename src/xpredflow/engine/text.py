@@ -63,7 +63,11 @@ async def astream(
     decoder: str | Decoder | None = None,
     **options: Unpack[DecodeOptions],
 ) -> AsyncIterator[Partial]:
-    """The same as an async generator: each pass runs in a thread, the event loop stays free."""
+    """The same as an async generator: each pass runs in a thread, the event loop stays free.
+
+    async for partial in astream(model, question):
+        await websocket.send(partial.settled)
+    """
     partials = stream(model, prompts, decoder=decoder, **options)
     while (partial := await asyncio.to_thread(next, partials, None)) is not None:
         yield partial

@@ -21,7 +21,7 @@ from xpredflow.engine.steps import Decoded, Step
 from xpredflow.errors import InputError
 from xpredflow.evaluation.samples import Job, Records, Sample
 from xpredflow.evaluation.statistics import Summary, summarise
-from xpredflow.processes import Share
+from xpredflow.processes import Share, gathered
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import make_task, prompt_of
 from xpredflow.tasks.base import Problem, Runner, Task, Verdict
@@ -112,9 +112,8 @@ def evaluate(
         template=template,
         data=getattr(task, "digest", ""),
     )
-    settings, built = resolve(
-        decoder or job.decoder, {"gen_length": task.response_length, **options}, model
-    )
+    # what is misspelt is found before anything runs; what the checkpoint says is in force too
+    settings, built = resolve(decoder or job.decoder, _options(task, job), model)
     file = None
     if out is not None:
         ending = ".jsonl" if share.world == 1 else f".{share.rank}.jsonl"
@@ -125,7 +124,7 @@ def evaluate(
         mine = evaluate_job(
             model, task, job, decoder=decoder, run=runner, out=file, share=share, watch=watch
         )
-    found = sorted(_everyones(share, mine), key=lambda sample: sample.number)
+    found = sorted(gathered(share, mine), key=lambda sample: sample.number)
     row = summarise(
         found,
         job,
@@ -157,7 +156,7 @@ def evaluate_job(
     mine = range(share[0], job.limit * job.samples, share[1])
     todo = [number for number in mine if number not in records.done]
     problems = {n: task.problem(job.split, n // job.samples) for n in todo}
-    options = {"gen_length": task.response_length, **job.options}
+    options = _options(task, job)
     settings, _ = resolve(decoder or job.decoder, options, model)
     watched.begin(len(todo), resolve_budget(settings.budget, settings.gen_length))
     prompts = {number: prompt_of(problem) for number, problem in problems.items()}
@@ -235,17 +234,11 @@ def _sample(problem: Problem, done: Decoded, verdict: Verdict, job: Job) -> Samp
 
 
 def _name(decoder: str | Decoder | None, model: Model) -> str:
-    """As it was given, as the checkpoint asks for, or the default."""
+    """As it was named, or as the checkpoint names the one that it wants."""
     if decoder is None:
         return getattr(getattr(model, "defaults", None), "decoder", None) or DEFAULT_DECODER
     return decoder if isinstance(decoder, str) else type(decoder).__name__
 
 
-def _everyones(share: Share, mine: list[Sample]) -> list[Sample]:
-    if share.world == 1:
-        return mine
-    import torch.distributed as dist
-
-    parts: list[list[Sample]] = [[] for _ in range(share.world)]
-    dist.all_gather_object(parts, mine)
-    return [sample for part in parts for sample in part]
+def _options(task: Task, job: Job) -> dict[str, Any]:
+    return {"gen_length": task.response_length, **job.options}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from xpredflow.decoders import effective_settings, option_owner
+from xpredflow.decoders.spec import parse_spec
 from xpredflow.engine import request as engine
 from xpredflow.engine.budget import describe_budget, resolve_budget
 from xpredflow.errors import InputError, unknown_name
@@ -196,9 +197,12 @@ class Bench(AbstractContextManager["Bench"]):
 
     def _asked(self, source: Source, trial: Trial) -> Model | None:
         """The model where its own defaults decide about the rules; it need not be loaded else."""
-        if trial.decoder == "flow" and not {"policy", "rules"} <= trial.options.keys():
-            return self.model(source)
-        return None
+        spec = parse_spec(trial.decoder)
+        named = {*spec.options, *self.plan.options_of(trial)}
+        if spec.value is not None:
+            named.add("policy")
+        decides = spec.name == "flow" and not {"policy", "rules"} <= named
+        return self.model(source) if decides else None
 
 
 def name_of(source: Source) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from xpredflow.errors import InputError
-from xpredflow.files import write_atomically
+from xpredflow.files import read_object, write_atomically
 from xpredflow.settings import Field, checked, settings
 
 FILE, REPORT = "generation_config.json", "alignment.json"
@@ -75,15 +75,7 @@ def write_defaults(defaults: Defaults, directory: Path) -> None:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        return {}
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{file} is not valid JSON ({error}): mend or remove it") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{file} holds a {type(found).__name__}; expected a JSON object")
-    return found
+    return read_object(file, "mend or remove it") if file.is_file() else {}
 
 
 def _beside(policy: str | None, directory: Path) -> str | None:

@@ -46,7 +46,11 @@ def load(
 ) -> MaskedDiffusionModel:
     """An embedded model by its name, or a checkpoint from a directory or a hub id.
 
-    The name wins over a directory of that name: write ./tiny for the directory.
+        model = load("tiny-aligned")
+        model = load("GSAI-ML/LLaDA-8B-Instruct", dtype="bfloat16", device="cuda")
+
+    The name wins over a directory of that name: write ./tiny for the directory. `dtype` None keeps
+    what is stored, `device` None takes the accelerator where there is one.
     """
     if source not in embedded_names():
         _check_name(source)

@@ -3,12 +3,12 @@
 Only data is read, never code.
 """
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from xpredflow.errors import InputError
+from xpredflow.files import read_object
 
 SMALL = ["*.json", "*.jinja", "tokenizer*"]
 WEIGHTS = [*SMALL, "*.safetensors"]
@@ -52,13 +52,7 @@ def read_config(directory: Path) -> dict[str, Any]:
         raise InputError(
             f"{directory} has no config.json: expected the directory of a whole checkpoint"
         )
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{file} is not valid JSON ({error}): download it again") from error
-    if not isinstance(config, dict):
-        raise InputError(f"{file} holds a {type(config).__name__}; expected a JSON object")
-    return config
+    return read_object(file, "download it again")
 
 
 def load_tokenizer(directory: Path) -> Any:

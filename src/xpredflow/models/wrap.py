@@ -36,6 +36,8 @@ def wrap(
 ) -> Wrapped:
     """A masked diffusion model out of a torch module or a loaded transformers model.
 
+        model = wrap(AutoModelForMaskedLM.from_pretrained(DIR), tokenizer, eos="[SEP]")
+
     The module is called as module(inputs_embeds=..., attention_mask=...) and returns logits or an
     object with `.logits`; it is put into evaluation mode. It must see in both directions: one that
     is causal by itself gets a 4-D mask that shows everything, and is refused if it ignores it.

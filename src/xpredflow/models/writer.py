@@ -20,7 +20,10 @@ SHARD_BYTES = 4_000_000_000
 def save(
     model: MaskedDiffusionModel, directory: str | Path, max_shard_bytes: int = SHARD_BYTES
 ) -> None:
-    """Write weights, config.json and tokenizer; no file is ever half written under its own name."""
+    """Write weights, config.json and tokenizer; no file is ever half written under its own name.
+
+    save(model, "runs/mine")  # load("runs/mine") reads it, and so do other tools
+    """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     # Everything is complete in a neighbouring directory before the first file is renamed.

@@ -148,7 +148,10 @@ def policy_files(source: str | Path) -> tuple[Path, Path]:
 
 
 def load_policy(source: str | Path, temperature: float | None = None) -> LearnedPolicy:
-    """What `save_policy` wrote, or an embedded one; both files must fit each other."""
+    """What `save_policy` wrote, or an embedded one; both files must fit each other.
+
+    generate(model, question, decoder=Flow(load_policy("runs/policy/best.safetensors")))
+    """
     weights, about = policy_files(source)
     try:
         description = json.loads(about.read_text())

@@ -9,7 +9,7 @@ import inspect
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
-from xpredflow.errors import InputError
+from xpredflow.errors import InputError, checked_instance
 from xpredflow.policies.beta import LearnedPolicy, embedded_policies, load_policy
 from xpredflow.policies.heuristic import Confidence, Constant, Jump, Power, Uniform
 from xpredflow.registry import POLICIES
@@ -37,7 +37,10 @@ POLICIES.register(
 
 
 def make_policy(policy: str | Policy, temperature: float | None = None) -> Policy:
-    """A policy from `constant:1/16`, `confidence`, ..., `learned:FILE`, or as it is."""
+    """A policy from `constant:1/16`, `confidence`, ..., `learned:FILE`, or as it is.
+
+    Flow(make_policy("power:8"))
+    """
     if not isinstance(policy, str):
         return _check(policy, "policy")
     name, _, value = policy.partition(":")
@@ -69,15 +72,8 @@ def _value(name: str, item: Any, text: str) -> Any:
 
 
 def _check(policy: Any, name: str) -> Policy:
-    """Refuse a class, and what cannot be called."""
-    if isinstance(policy, type):
-        raise InputError(f"{name} is the class {policy.__name__}: give {policy.__name__}()")
-    if not isinstance(policy, Policy):
-        raise InputError(
-            f"{name} is {policy!r}: expected a function of signals, progress and step, or a name"
-            " such as 'constant:1/16'"
-        )
-    return policy
+    expected = "a function of signals, progress and step, or a name such as 'constant:1/16'"
+    return checked_instance(policy, Policy, name, expected)
 
 
 def describe_policy(policy: Policy) -> dict[str, Any]:
@@ -85,10 +81,8 @@ def describe_policy(policy: Policy) -> dict[str, Any]:
     if isinstance(policy, LearnedPolicy):
         name = f"learned:{policy.source}" if policy.source else "learned"
         return {"policy": name, "policy_temperature": policy.temperature}
-    name = next(
-        (name for name, entry in POLICIES.loaded().items() if entry.item is type(policy)),
-        getattr(policy, "name", getattr(policy, "__name__", type(policy).__name__)),
-    )
+    own = getattr(policy, "name", getattr(policy, "__name__", type(policy).__name__))
+    name = POLICIES.name_of(type(policy)) or own
     values = [getattr(policy, f.name) for f in fields(policy)] if is_dataclass(policy) else []
     value = "" if not values or values[0] is None else f":{values[0]}"
     return {"policy": f"{name}{value}"}

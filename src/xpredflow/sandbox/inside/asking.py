@@ -1,11 +1,16 @@
 """The judge's side of the channel: what is asked of a candidate, and what the answers mean."""
 
 import builtins
+import reprlib
 from typing import Any, NamedTuple
 
 from .channel import Channel, Ended, TimedOut
-from .shortening import short
 from .values import Malformed, NotPlain, dump, load
+
+_short = reprlib.Repr()
+_short.maxlevel = 4
+_short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = _short.maxfrozenset = 12
+_short.maxstring = _short.maxother = 80
 
 TIMED_OUT, ENDED = "timed out", "ended"  # the host has the words: it knows the exit status
 
@@ -143,3 +148,12 @@ def described(error: BaseException) -> str:
     text = str(error.args[0]) if error.args else ""
     place = f" (line {line} of the program)" if line else ""
     return f"{name[:100]}{': ' if text else ''}{text[:300]}{place}"
+
+
+def short(value: Any) -> str:
+    """repr(), cut to about a line."""
+    try:
+        text = _short.repr(value)
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        text = "a very long integer"
+    return text if len(text) <= 200 else text[:197] + "..."

@@ -4,10 +4,9 @@ import sys
 import time
 from typing import Any, NamedTuple
 
-from .asking import Candidate, Failed, described
+from .asking import Candidate, Failed, described, short
 from .channel import Channel, Ended
 from .proxies import constructor, function
-from .shortening import short
 from .values import Malformed
 
 TESTS = "<tests>"

@@ -7,10 +7,15 @@ from pydantic.config import JsonDict
 from xpredflow.errors import InputError
 from xpredflow.processes import Share
 from xpredflow.settings import Field, settings
+from xpredflow.training.common.optimiser import (
+    OPTIMISER,
+    gradient_clip,
+    rate_share,
+    weight_decay,
+)
 
 CHUNK = 256  # at LLaDA's 126,464 tokens: 0.26 GB
 _BATCHES: JsonDict = {"group": "Batches"}
-_OPTIMISER: JsonDict = {"group": "Optimiser"}
 _ADAPTERS: JsonDict = {"group": "Adapters"}
 _OBJECTIVE: JsonDict = {"group": "Objective (beyond the paper's)"}
 _MEMORY: JsonDict = {"group": "Memory and precision"}
@@ -56,23 +61,16 @@ class AlignConfig:
         default=2e-5,
         gt=0,
         description="learning rate of AdamW; small models want more",
-        json_schema_extra=_OPTIMISER,
+        json_schema_extra=OPTIMISER,
     )
     warmup: int = Field(
         default=10,
         ge=1,
         description="updates until the full rate, which then falls to zero",
-        json_schema_extra=_OPTIMISER,
+        json_schema_extra=OPTIMISER,
     )
-    weight_decay: float = Field(
-        default=0.0, ge=0, description="weight decay of AdamW", json_schema_extra=_OPTIMISER
-    )
-    clip: float = Field(
-        default=1.0,
-        gt=0,
-        description="longer gradients are shortened to this",
-        json_schema_extra=_OPTIMISER,
-    )
+    weight_decay: float = weight_decay(0.0, "AdamW")
+    clip: float = gradient_clip()
     lora_rank: int = Field(
         default=0,
         ge=0,
@@ -139,8 +137,8 @@ class AlignConfig:
 
     def rate(self, step: int) -> float:
         """Warm up, then fall linearly to zero."""
-        left = (self.updates - step) / max(self.updates - self.warmup, 1)
-        return self.lr * min(1.0, (step + 1) / self.warmup, left)
+        falling = self.updates - self.warmup
+        return self.lr * rate_share(step, self.updates, warmup=self.warmup, falling=falling)
 
     def rows_at_once(self, share: Share) -> int:
         """Answers in one forward pass of one process."""

@@ -11,6 +11,7 @@ from xpredflow.training.align.consistency import Consistency
 from xpredflow.training.align.progress import Progress
 from xpredflow.training.align.trainer import Alignment
 from xpredflow.training.common.plots import plot_alignment
+from xpredflow.training.common.runs import follow
 from xpredflow.training.common.start import Answers, start_from
 
 
@@ -50,11 +51,8 @@ def align(
         model = load(done.checkpoint)
     """
     out, config, share = Path(out), config or AlignConfig(), join_processes()
-    training = Alignment(start_from(model, answers, device, share), config, out, resume, share)
-    with training.run.stoppable(lambda: training.step):
-        for now in training:
-            if watch is not None:
-                watch(now)
+    training = Alignment(start_from(model, answers, device), config, out, resume, share)
+    follow(training, watch, training.run.stoppable(lambda: training.step))
     after = training.finish(out / "model")
     picture = out / "losses.png"
     drawn = share.rank == 0 and plot_alignment(training.run.log_path, picture)

@@ -1,16 +1,28 @@
 """A training run's directory: run.toml, the state to go on from, and a JSONL log."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from xpredflow.errors import InputError
 from xpredflow.jsonl import JsonLines, read_lines, write_lines
 from xpredflow.training.common.run_file import NAME, OLD_NAME, RunFile
+
+T = TypeVar("T")
+
+
+def follow(
+    training: Iterable[T], watch: Callable[[T], None] | None, stoppable: AbstractContextManager
+) -> None:
+    """Train to the end, with every update shown to whoever watches."""
+    with stoppable:
+        for now in training:
+            if watch is not None:
+                watch(now)
 
 
 class Stopped(KeyboardInterrupt):

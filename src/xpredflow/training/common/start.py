@@ -1,18 +1,14 @@
 """What a training starts from: a model, as often as it is asked for, and answers to learn from."""
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel, embedded
-from xpredflow.processes import Share
 from xpredflow.training.common.answers import Answer, read_answers
 
 Answers = str | Path | Sequence[str | Path] | list[Answer]
@@ -36,7 +32,6 @@ def start_from(
     model: MaskedDiffusionModel | str | Path,
     answers: Answers,
     device: str | None = None,
-    share: Share = Share(),  # noqa: B008  (immutable)
 ) -> Start:
     """From a loaded model, which is copied, or a name or path; and files of answers, or a list."""
     found, files, fingerprint = _answers(answers)
@@ -44,7 +39,7 @@ def start_from(
     inputs: dict[str, Any] = {"model": name}
     if files:
         inputs["answers"] = [str(file) for file in files]
-    return Start(_loader(model, device, share), found, inputs, {"answers_sha256": fingerprint})
+    return Start(_loader(model, device), found, inputs, {"answers_sha256": fingerprint})
 
 
 def _answers(answers: Answers) -> tuple[list[Answer], list[Path], str]:
@@ -64,11 +59,10 @@ def _answers(answers: Answers) -> tuple[list[Answer], list[Path], str]:
 
 
 def _loader(
-    model: MaskedDiffusionModel | str | Path, device: str | None, share: Share
+    model: MaskedDiffusionModel | str | Path, device: str | None
 ) -> Callable[[], MaskedDiffusionModel]:
     if isinstance(model, str | Path):
-        source, where = str(model), _own_device(device or "cpu", share)
-        return lambda: _trainable(embedded.load(source, device=where))
+        return lambda: _trainable(embedded.load(str(model), device=device))
     if device is not None:
         raise InputError(
             f"device is {device!r} but the model is loaded already: leave it out, or give the"
@@ -84,12 +78,3 @@ def _trainable(model: Any) -> MaskedDiffusionModel:
             " here: give a model that xpredflow.load returned, or its name or path"
         )
     return model
-
-
-def _own_device(kind: str, share: Share) -> str:
-    """Each process of a machine takes the accelerator of its number there."""
-    if share.world == 1 or kind == "cpu" or ":" in kind:
-        return kind
-    number = int(os.environ.get("LOCAL_RANK", "0"))
-    torch.get_device_module(kind).set_device(number)
-    return f"{kind}:{number}"

@@ -12,10 +12,10 @@ from xpredflow.engine.budget import resolve_budget
 from xpredflow.errors import InputError
 from xpredflow.policies.beta_config import BetaConfig
 from xpredflow.settings import Field, settings
+from xpredflow.training.common.optimiser import OPTIMISER
 
 Part = TypeVar("Part")
 _REWARD: JsonDict = {"group": "Reward"}
-_OPTIMISER: JsonDict = {"group": "Optimiser"}
 _PROMPTS: JsonDict = {"group": "Prompts and rollouts"}
 _START: JsonDict = {"group": "Start"}
 _VALIDATION: JsonDict = {"group": "Validation"}
@@ -44,31 +44,31 @@ class GrpoConfig:
         json_schema_extra=_REWARD,
     )
     lr: float = Field(
-        default=3e-4, gt=0, description="learning rate of Adam", json_schema_extra=_OPTIMISER
+        default=3e-4, gt=0, description="learning rate of Adam", json_schema_extra=OPTIMISER
     )
     clip: float = Field(
-        default=0.2, gt=0, description="ratios are cut to 1 ± this", json_schema_extra=_OPTIMISER
+        default=0.2, gt=0, description="ratios are cut to 1 ± this", json_schema_extra=OPTIMISER
     )
     epochs: int = Field(
         default=2,
         ge=1,
         description="times the rollouts are gone through",
-        json_schema_extra=_OPTIMISER,
+        json_schema_extra=OPTIMISER,
     )
     minibatches: int = Field(
-        default=4, ge=1, description="gradient steps per epoch", json_schema_extra=_OPTIMISER
+        default=4, ge=1, description="gradient steps per epoch", json_schema_extra=OPTIMISER
     )
     kl: float = Field(
         default=0.0,
         ge=0,
         description="weight of the divergence from the first policy",
-        json_schema_extra=_OPTIMISER,
+        json_schema_extra=OPTIMISER,
     )
     max_norm: float = Field(
         default=1.0,
         gt=0,
         description="longer gradients are shortened to this",
-        json_schema_extra=_OPTIMISER,
+        json_schema_extra=OPTIMISER,
     )
 
 

@@ -12,6 +12,7 @@ from xpredflow.processes import join_processes, leave_processes
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import Task, make_task
 from xpredflow.training.common.answers import read_answers
+from xpredflow.training.common.runs import follow
 from xpredflow.training.policy.config import PolicyConfig
 from xpredflow.training.policy.imitation import check_init
 from xpredflow.training.policy.plots import plot_training
@@ -77,15 +78,12 @@ def train_policy(
     if isinstance(model, str | Path):
         inputs["model"] = str(model)
         inputs |= {} if dtype is None else {"dtype": dtype}
-        model = embedded.load(model, dtype=dtype, device=device or "cpu")
+        model = embedded.load(model, dtype=dtype, device=device)
     with Sandbox(unsafe=unsafe) if task.runs_programs else nullcontext() as box:
         judge = None if box is None else box.runner
         setup = Setup(model, task, config, judge, share, rules or {})
         training = PolicyTraining(setup, pool, out, resume, inputs)
-        with training.stoppable():
-            for line in training:
-                if watch is not None:
-                    watch(line)
+        follow(training, watch, training.stoppable())
     log, picture = out / "log.jsonl", out / "policy.png"
     drawn = share.rank == 0 and plot_training(log, picture)
     leave_processes()

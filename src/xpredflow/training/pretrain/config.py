@@ -3,9 +3,14 @@
 from pydantic.config import JsonDict
 
 from xpredflow.settings import Field, settings
+from xpredflow.training.common.optimiser import (
+    OPTIMISER,
+    gradient_clip,
+    rate_share,
+    weight_decay,
+)
 
 _MASKING: JsonDict = {"group": "Masking and batches"}
-_OPTIMISER: JsonDict = {"group": "Optimiser"}
 _TOKENIZER: JsonDict = {"group": "Tokenizer"}
 _RUN: JsonDict = {"group": "Run"}
 
@@ -63,33 +68,26 @@ class PretrainConfig:
         default=4e-3,
         gt=0,
         description="learning rate of Muon and AdamW",
-        json_schema_extra=_OPTIMISER,
+        json_schema_extra=OPTIMISER,
     )
     warmup: int = Field(
-        default=200, ge=1, description="updates until the full rate", json_schema_extra=_OPTIMISER
+        default=200, ge=1, description="updates until the full rate", json_schema_extra=OPTIMISER
     )
     decay_share: float = Field(
         default=0.4,
         ge=0,
         le=1,
         description="last part of the run, in which the rate falls to zero",
-        json_schema_extra=_OPTIMISER,
+        json_schema_extra=OPTIMISER,
     )
-    weight_decay: float = Field(
-        default=0.05, ge=0, description="weight decay of both", json_schema_extra=_OPTIMISER
-    )
-    clip: float = Field(
-        default=1.0,
-        gt=0,
-        description="longer gradients are shortened to this",
-        json_schema_extra=_OPTIMISER,
-    )
+    weight_decay: float = weight_decay(0.05, "both")
+    clip: float = gradient_clip()
     ema: float = Field(
         default=0.999,
         ge=0,
         lt=1,
         description="decay of the average of the weights, which is what is written",
-        json_schema_extra=_OPTIMISER,
+        json_schema_extra=OPTIMISER,
     )
     vocabulary: int = Field(
         default=704, ge=1, description="tokens of a fresh model", json_schema_extra=_TOKENIZER
@@ -103,5 +101,5 @@ class PretrainConfig:
 
     def rate(self, step: int) -> float:
         """Warm up, stay, then fall linearly to zero: most is learned while the rate falls."""
-        left = (self.updates - step) / max(self.decay_share * self.updates, 1)
-        return self.lr * max(0.0, min(1.0, (step + 1) / self.warmup, left))
+        falling = self.decay_share * self.updates
+        return self.lr * rate_share(step, self.updates, warmup=self.warmup, falling=falling)

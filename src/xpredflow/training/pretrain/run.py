@@ -9,6 +9,7 @@ from typing import Any
 from xpredflow.errors import InputError
 from xpredflow.sandbox import Sandbox
 from xpredflow.training.common.plots import plot_losses
+from xpredflow.training.common.runs import follow
 from xpredflow.training.pretrain.batches import Source, make_source
 from xpredflow.training.pretrain.config import PretrainConfig
 from xpredflow.training.pretrain.initialise import Initialise
@@ -66,10 +67,7 @@ def pretrain(
             resume=resume,
             judge=None if sandbox is None else sandbox.runner,
         )
-        with training.run.stoppable(lambda: training.step):
-            for now in training:
-                if watch is not None:
-                    watch(now)
+        follow(training, watch, training.run.stoppable(lambda: training.step))
     training.finish(out / "model")
     log, picture = training.run.log_path, out / "loss.png"
     drawn = plot_losses(log, picture)

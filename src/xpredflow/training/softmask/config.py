@@ -3,9 +3,14 @@
 from pydantic.config import JsonDict
 
 from xpredflow.settings import Field, settings
+from xpredflow.training.common.optimiser import (
+    OPTIMISER,
+    gradient_clip,
+    rate_share,
+    weight_decay,
+)
 
 _SOFT: JsonDict = {"group": "Soft masks"}
-_OPTIMISER: JsonDict = {"group": "Optimiser"}
 _RUN: JsonDict = {"group": "Run"}
 
 
@@ -41,28 +46,21 @@ class SoftMaskConfig:
         json_schema_extra=_SOFT,
     )
     lr: float = Field(
-        default=1e-5, gt=0, description="learning rate of the weights", json_schema_extra=_OPTIMISER
+        default=1e-5, gt=0, description="learning rate of the weights", json_schema_extra=OPTIMISER
     )
     omega_lr: float = Field(
-        default=1e-2, gt=0, description="learning rate of the three ω", json_schema_extra=_OPTIMISER
+        default=1e-2, gt=0, description="learning rate of the three ω", json_schema_extra=OPTIMISER
     )
     warmup: int = Field(
         default=10,
         ge=1,
         description="updates until the full rates, which then fall to zero",
-        json_schema_extra=_OPTIMISER,
+        json_schema_extra=OPTIMISER,
     )
-    weight_decay: float = Field(
-        default=0.0, ge=0, description="weight decay of AdamW", json_schema_extra=_OPTIMISER
-    )
-    clip: float = Field(
-        default=1.0,
-        gt=0,
-        description="longer gradients are shortened to this",
-        json_schema_extra=_OPTIMISER,
-    )
+    weight_decay: float = weight_decay(0.0, "AdamW")
+    clip: float = gradient_clip()
 
     def scale(self, step: int) -> float:
         """Of both rates: warm up, then fall linearly to zero."""
-        left = (self.updates - step) / max(self.updates - self.warmup, 1)
-        return min(1.0, (step + 1) / self.warmup, left)
+        falling = self.updates - self.warmup
+        return rate_share(step, self.updates, warmup=self.warmup, falling=falling)

@@ -8,6 +8,7 @@ from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel
 from xpredflow.processes import join_processes
 from xpredflow.training.common.plots import plot_losses
+from xpredflow.training.common.runs import follow
 from xpredflow.training.common.start import Answers, start_from
 from xpredflow.training.softmask.config import SoftMaskConfig
 from xpredflow.training.softmask.trainer import Progress, SoftMaskTraining
@@ -47,10 +48,7 @@ def train_softmask(
     out = Path(out)
     start = start_from(model, answers, device)
     training = SoftMaskTraining(start, config or SoftMaskConfig(), out, resume)
-    with training.run.stoppable(lambda: training.step):
-        for now in training:
-            if watch is not None:
-                watch(now)
+    follow(training, watch, training.run.stoppable(lambda: training.step))
     after = training.finish(out / "model")
     log, picture = training.run.log_path, out / "loss.png"
     drawn = plot_losses(log, picture)

@@ -1,14 +1,17 @@
 """minicode: a request for a Python function, graded by running hidden tests."""
 
 from random import Random
+from typing import Any
 
 from xpredflow.errors import InputError
 from xpredflow.tasks.base import Problem, Runner, Verdict
 from xpredflow.tasks.generated.minicode import draw as drawing
 from xpredflow.tasks.generated.minicode.answers import STYLES, write
-from xpredflow.tasks.generated.minicode.hidden_tests import hidden_tests
-from xpredflow.tasks.generated.minicode.pipeline import Pipeline, parse
+from xpredflow.tasks.generated.minicode.pipeline import SAMPLES, Pipeline, parse
 from xpredflow.tasks.generated.splits import RESPONSE_LENGTH, Drawer, generated_size
+
+SIZES = (1, 3, 5, 7)  # short lists tell "largest" and "smallest" of similar pipelines apart
+CONSTANTS = (2, 3, 5, 7)
 
 
 class MiniCode:
@@ -46,3 +49,19 @@ class MiniCode:
     def count_problems(self) -> int:
         """A lower bound of the number of distinct problems."""
         return drawing.count_problems()
+
+
+def hidden_tests(pipeline: Pipeline) -> list[list[Any]]:
+    """Eight pairs of arguments and expected value: edge cases and random lists, fixed by the id."""
+    rng = Random(pipeline.id)
+    pool = SAMPLES[pipeline.family.name]
+    twice = rng.sample(pool, 4)
+    start = rng.randrange(len(pool))
+    everything = pool[start:] + pool[:start]
+    lists = [[], everything, everything[: len(pool) // 2], twice + twice]
+    lists += [rng.choices(pool, k=size) for size in SIZES]
+    if not pipeline.takes_k:
+        return [[[values], pipeline.run(values)] for values in lists]
+    constants = rng.choices(CONSTANTS, k=len(lists))
+    pairs = zip(lists, constants, strict=True)
+    return [[[values, k], pipeline.run(values, k)] for values, k in pairs]

@@ -1,0 +1,35 @@
+"""What the trainings' optimisers have in common: settings that mean the same, and their rate.
+
+Apart from the optimisers themselves, because the command line lists settings without torch.
+"""
+
+from typing import Any
+
+from pydantic.config import JsonDict
+
+from xpredflow.settings import Field
+
+OPTIMISER: JsonDict = {"group": "Optimiser"}
+
+
+def gradient_clip() -> Any:
+    """The setting `clip`."""
+    return Field(
+        default=1.0,
+        gt=0,
+        description="longer gradients are shortened to this",
+        json_schema_extra=OPTIMISER,
+    )
+
+
+def weight_decay(default: float, of: str) -> Any:
+    """The setting `weight_decay` of the optimiser or optimisers named."""
+    return Field(
+        default=default, ge=0, description=f"weight decay of {of}", json_schema_extra=OPTIMISER
+    )
+
+
+def rate_share(step: int, updates: int, *, warmup: int, falling: float | int) -> float:
+    """Of the full rate: up during `warmup`, down linearly to zero in the last `falling` updates."""
+    left = (updates - step) / max(falling, 1)
+    return max(0.0, min(1.0, (step + 1) / warmup, left))
