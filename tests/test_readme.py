@@ -61,5 +61,6 @@ def test_the_results_are_those_of_the_report() -> None:
         found = point["summary"]
         shown = f"{100 * found['accuracy']:.1f} in {found['passes_mean']:.1f}"
         cells.setdefault(point["decoder"], []).append(shown)
-    table = re.findall(r"^\| .+? \| `(.+?)` \| (.+?) \| (.+?) \|$", README, re.MULTILINE)
+    cell = r"([\d.]+ in [\d.]+)"
+    table = re.findall(rf"^\| .+? \| `(.+?)` \| {cell} \| {cell} \|$", README, re.MULTILINE)
     assert {spec: [one, other] for spec, one, other in table} == cells
