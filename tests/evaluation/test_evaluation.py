@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import write_checkpoint
@@ -166,9 +167,11 @@ def test_one_call_gives_the_row_and_the_samples(model, tmp_path: Path) -> None:
     assert row.accuracy == sum(s.passed for s in found.samples) / 9
     assert row.rules["temperature"] == 1.0
     seen: list[Sample] = []
+    same: dict[str, Any] = {"decoder": "mask", "limit": 9, "budget": "1/2", "out": tmp_path}
     again = evaluate(
         *(model, Parity()),
-        **{"decoder": "mask", "limit": 9, "budget": "1/2", "out": tmp_path, **OPTIONS},
+        **same,
+        **OPTIONS,
         watch=seen.append,
     )
     assert again == found
@@ -230,8 +233,9 @@ def test_odd_characters_survive_the_file(tmp_path: Path) -> None:
 def test_bad_jobs_are_named(model, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="limit is 0"):
         Job("parity", limit=0)
+    misspelt: dict[str, Any] = {"tempratur": 1}
     with pytest.raises(InputError, match="unknown option 'tempratur'"):
-        evaluate(model, Parity(), decoder="mask", tempratur=1)
+        evaluate(model, Parity(), decoder="mask", **misspelt)
     with pytest.raises(InputError, match="unknown task 'minimat'"):
         evaluate(model, "minimat")
     job = Job("parity", options={"policy": object()})

@@ -1,11 +1,11 @@
 """A model with the options that all its calls share."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 from xpredflow.engine import loop, text
 from xpredflow.engine.prompts import Prompts
-from xpredflow.engine.request import resolve
+from xpredflow.engine.request import DecodeOptions, resolve
 from xpredflow.engine.steps import Decoded, Step
 from xpredflow.models.wrap import check_model
 from xpredflow.types import Decoder, Model
@@ -19,28 +19,33 @@ class Engine:
     """
 
     def __init__(
-        self, model: Model, *, decoder: str | Decoder | None = None, **options: Any
+        self,
+        model: Model,
+        *,
+        decoder: str | Decoder | None = None,
+        **options: Unpack[DecodeOptions],
     ) -> None:
         check_model(model)
         self.model, self.decoder, self.options = model, decoder, options
-        resolve(decoder, options)  # a misspelt option is said now, not with the first prompt
+        resolve(decoder, dict(options))  # a misspelt option is said now, not with the first prompt
 
-    def generate(self, prompts: Prompts, **options: Any) -> list[Decoded]:
+    def generate(self, prompts: Prompts, **options: Unpack[DecodeOptions]) -> list[Decoded]:
         """Every prompt decoded; see `xpredflow.generate`."""
         return loop.generate(self.model, prompts, **self._merged(options))
 
-    def steps(self, prompts: Prompts, **options: Any) -> Iterator[Step]:
+    def steps(self, prompts: Prompts, **options: Unpack[DecodeOptions]) -> Iterator[Step]:
         """One Step per forward pass of the batch: states, progress, what each pass did."""
         return loop.decode_steps(self.model, prompts, **self._merged(options))
 
-    def stream(self, prompts: Prompts, **options: Any) -> Iterator[text.Partial]:
+    def stream(self, prompts: Prompts, **options: Unpack[DecodeOptions]) -> Iterator[text.Partial]:
         """The text after every pass; see `xpredflow.stream`."""
         return text.stream(self.model, prompts, **self._merged(options))
 
-    def astream(self, prompts: Prompts, **options: Any) -> AsyncIterator[text.Partial]:
+    def astream(
+        self, prompts: Prompts, **options: Unpack[DecodeOptions]
+    ) -> AsyncIterator[text.Partial]:
         """The same as an async generator."""
         return text.astream(self.model, prompts, **self._merged(options))
 
-    def _merged(self, options: dict[str, Any]) -> dict[str, Any]:
-        own = {} if "decoder" in options else {"decoder": self.decoder}
-        return {**own, **self.options, **options}
+    def _merged(self, options: DecodeOptions) -> dict[str, Any]:
+        return {"decoder": self.decoder, **self.options, **options}

@@ -11,12 +11,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, Unpack, runtime_checkable
 
 from xpredflow.decoders import effective_settings
 from xpredflow.engine.budget import resolve_budget
 from xpredflow.engine.loop import decode_steps
-from xpredflow.engine.request import DEFAULT_DECODER, resolve
+from xpredflow.engine.request import DEFAULT_DECODER, DecodeOptions, resolve
 from xpredflow.engine.steps import Decoded, Step
 from xpredflow.errors import InputError
 from xpredflow.evaluation.samples import Job, Records, Sample
@@ -85,7 +85,7 @@ def evaluate(
     unsafe: bool = False,
     template: str | None = None,
     share: Share | None = None,
-    **options: Any,
+    **options: Unpack[DecodeOptions],
 ) -> Evaluation:
     """Accuracy and forward passes of a decoder on a task.
 
@@ -105,7 +105,7 @@ def evaluate(
         task=task.name,
         split=split,
         decoder=_name(decoder, model),
-        options=options,
+        options=dict(options),
         limit=problem_count(task, split, limit),
         samples=samples,
         model=model.name,

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from xpredflow.engine.request import DecodeOptions
 from xpredflow.experiments.bench import Bench, Plan, Source, Watch, name_of
 from xpredflow.experiments.compare_report import areas_of, compared
 from xpredflow.experiments.contenders import BUDGETS, Contender, contenders
@@ -50,7 +51,7 @@ def compare(
     device: str | None = None,
     unsafe: bool = False,
     command: str = "xpredflow.compare",
-    **options: Any,
+    **options: Unpack[DecodeOptions],
 ) -> Comparison:
     """Measure decoders on the same weights and problems.
 
@@ -73,7 +74,7 @@ def compare(
         None if out is None else Path(out).expanduser(),
         split,
         limit,
-        options,
+        dict(options),
         dtype,
         device,
         unsafe,

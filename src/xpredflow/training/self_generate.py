@@ -11,12 +11,12 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from xpredflow.engine.budget import resolve_budget
 from xpredflow.engine.loop import decode_steps
 from xpredflow.engine.prompts import Prompt, encode
-from xpredflow.engine.request import Options, resolve
+from xpredflow.engine.request import DecodeOptions, Options, resolve
 from xpredflow.engine.steps import Decoded
 from xpredflow.errors import InputError
 from xpredflow.evaluation.run import Watch, Watcher, judged, seen, watching
@@ -151,7 +151,7 @@ def self_generate(
     share: Share | None = None,
     watch: Watcher = None,
     model_name: str | None = None,
-    **options: Any,
+    **options: Unpack[DecodeOptions],
 ) -> list[Answer]:
     """The model's own answers to many prompts, written to `out` and returned.
 
@@ -174,7 +174,7 @@ def self_generate(
         limit=limit,
         keep=keep,
         decoder=decoder,
-        options=options,
+        options=dict(options),
         retry=retry,
         digest=prompts.digest,
     ).within(len(prompts))
