@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from xpredflow.types import Model
     from xpredflow.watch.terminal import Column
 
-LEARNED = "learned:tiny"  # trained on the model that is shown by default
 # Validation problems on which the decoders differ: flow and threshold decoding are right, flow in
 # half the passes; mask prediction with the flow's passes is wrong. A test holds this.
 TELLING = {"minicode": 85, "minimath": 92}
@@ -56,9 +55,8 @@ def demo(
       xpredflow demo --policy power:8 --more 0
     """
     source = given({"source": model, "device": device})
-    options = given({"policy": policy})
+    flow = given({"policy": policy})
     try:
-        flow = options if model else {"policy": LEARNED, **options}
         _run(source, names(task or TELLING), flow, number, more, delay)
     except KeyboardInterrupt:
         typer.echo("stopped; `xpredflow demo` begins anew", err=True)
