@@ -63,8 +63,19 @@ class MaskedDiffusionModel(nn.Module):
         raise NotImplementedError
 
     def places(self) -> dict[str, Place]:
-        """Every tensor of a checkpoint of this family, by its upstream name."""
-        return {name: Place(name) for name in self.state_dict()}
+        """Every tensor of a checkpoint of this family, by its upstream name.
+
+        Published checkpoints hold one tensor per expert; each is a row of our stack.
+        """
+        places: dict[str, Place] = {}
+        for name, tensor in self.state_dict().items():
+            stacked = re.fullmatch(r"(.*\.experts)\.(\w+_proj)", name)
+            if stacked is None:
+                places[name] = Place(name)
+                continue
+            for row in range(tensor.shape[0]):
+                places[f"{stacked[1]}.{row}.{stacked[2]}.weight"] = Place(name, row)
+        return places
 
     def attach(self, tokenizer: Any) -> None:
         """Set the tokenizer, and the end-of-turn token if it has one."""
