@@ -88,7 +88,8 @@ class Batch:
 
     def _shadows(self, rows: list[Row]) -> Int[Tensor, "G N"]:
         places = self._places(rows)
-        return torch.where(places < 0, places, shadow(places))
+        offsets = torch.tensor([row.offset for row in rows], device=self.device).unsqueeze(1)
+        return torch.where(places < 0, places, shadow(places + offsets))
 
     def _pass(self, window: Window) -> Float[Tensor, "G M V"]:
         inputs = window.context.clone()
@@ -109,7 +110,7 @@ class Batch:
 
     def _block_start(self, row: Row) -> int:
         size = self.model.block_size or 1
-        return row.open[0] // size * size
+        return (row.offset + row.open[0]) // size * size - row.offset
 
     def _frozen(self, rows: list[Row]) -> Tensor:
         lengths = [len(row.open) for row in rows]
@@ -140,7 +141,7 @@ class Batch:
         for i, (row, span) in enumerate(zip(rows, spans, strict=True)):
             pad = length - len(span)
             ids[i, pad:] = row.ids[span.start : span.stop]
-            positions[i, pad:] = torch.arange(span.start, span.stop)
+            positions[i, pad:] = torch.arange(span.start, span.stop) + row.offset
             at.append([pad + p - span.start for p in row.open])
         open_columns = _padded(at, width, self.device)
         at_row, at_slot = (open_columns >= 0).nonzero(as_tuple=True)

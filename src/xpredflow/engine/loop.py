@@ -98,7 +98,8 @@ def decode_rows(
     if not rows:
         return
     waiting = deque(rows)
-    slots, length = min(options.max_batch, len(rows)), max(len(row.ids) for row in rows)
+    slots = min(options.max_batch, len(rows))
+    length = max(row.offset + len(row.ids) for row in rows)
     batch = Batch(model, slots, length, shadows=getattr(decoder, "shadows", False))
     kept, advancing = [], []
     while waiting or kept or advancing:

@@ -95,7 +95,10 @@ def _chat(model: Model, messages: list[dict[str, str]], system: str | None) -> l
         )
     if system is not None:
         messages = [{"role": "system", "content": system}, *messages]
-    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    template: dict[str, Any] = dict(getattr(model, "chat_options", {}))
+    text = tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, tokenize=False, **template
+    )
     return _plain(model, text)
 
 

@@ -30,6 +30,7 @@ class Row:
     shadowed: int = 0  # positions read in them beside the row's own
     cached: int = 0  # leading positions whose keys and values are final and stored
     slot: int = 0
+    offset: int = 0  # absolute position of the first token: blocks are counted from position 0
     progress: list[float] = field(default_factory=list)
 
     @property
@@ -65,11 +66,14 @@ def make_row(
     """A row with its blocks and their budgets; lengths are checked against the model."""
     tokens = encoded.ids if encoded.has_gaps else encoded.ids + [-1] * gen_length
     _check_length(model, number, len(encoded.ids), len(tokens), encoded.has_gaps)
-    open_, length = [i for i, token in enumerate(tokens) if token == -1], len(tokens)
+    open_, length, offset = [i for i, token in enumerate(tokens) if token == -1], len(tokens), 0
     if model.block_size is not None:
+        if getattr(model, "anchored_at_response", False) and not encoded.has_gaps:
+            # rotary positions are relative: the row is moved until its response begins a block
+            offset = -len(encoded.ids) % model.block_size
         # the last block exists as a whole: the model never saw a shorter one
-        tokens = tokens + [-1] * (-len(tokens) % model.block_size)
-    blocks = split_blocks(open_, block_length, model.block_size)
+        tokens = tokens + [-1] * (-(offset + len(tokens)) % model.block_size)
+    blocks = split_blocks(open_, block_length, model.block_size, offset)
     mask = model.special.mask
     return Row(
         number=number,
@@ -78,6 +82,7 @@ def make_row(
         budgets=split_budget(resolve_budget(budget, len(open_)), blocks),
         length=length,
         infill=encoded.has_gaps,
+        offset=offset,
     )
 
 
@@ -91,7 +96,9 @@ def _check_length(model: Model, number: int, prompt: int, total: int, has_gaps: 
     )
 
 
-def split_blocks(open_: list[int], block_length: int | None, native: int | None) -> list[list[int]]:
+def split_blocks(
+    open_: list[int], block_length: int | None, native: int | None, offset: int = 0
+) -> list[list[int]]:
     """Open positions, block by block: by absolute position in a block-causal model."""
     if native is not None:
         if block_length not in (None, native):
@@ -99,7 +106,7 @@ def split_blocks(open_: list[int], block_length: int | None, native: int | None)
                 f"block_length is {block_length}: this model is block-causal with blocks of"
                 f" {native}; leave block_length out or set it to {native}"
             )
-        return [list(group) for _, group in groupby(open_, key=lambda p: p // native)]
+        return [list(group) for _, group in groupby(open_, key=lambda p: (offset + p) // native)]
     size = block_length or len(open_)
     return [open_[i : i + size] for i in range(0, len(open_), size)]
 

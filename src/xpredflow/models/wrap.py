@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from xpredflow.errors import InputError
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.foreign import Wrapped, no_shadows
+from xpredflow.models.shift import shifted_shadows
 from xpredflow.types import Model, SpecialTokens
 
 LONGEST = 1_000_000  # tokenizers without a limit state one beyond this
@@ -87,6 +88,8 @@ def check_model(model: Any, decoder: Any = None) -> Model:
             fix = "wrap it first, wrap(module, tokenizer, mask=...)"
         raise InputError(f"model is a {type(model).__name__}, which cannot decode: {fix}")
     if getattr(decoder, "shadows", False) and not getattr(model, "shadows", True):
+        if not isinstance(model, Wrapped):
+            raise shifted_shadows(model.name)
         raise no_shadows(model.name)
     return model
 

@@ -27,8 +27,11 @@ def models() -> None:
     for name in embedded_names():
         entry(name, f"embedded: {_embedded(name)}")
     for architecture, found in FAMILIES.entries().items():
-        about = f"{_about(found.item)} Loads any {architecture} checkpoint."
-        entry(getattr(found.item, "family", architecture), about.strip())
+        # one class may load several kinds, each registered with its name and a line about it
+        family = found.about.get("family")
+        about = found.summary if family else _about(found.item)
+        name = family or getattr(found.item, "family", architecture)
+        entry(name, f"{about} Loads any {architecture} checkpoint.".strip())
 
 
 def _about(family: Any) -> str:
