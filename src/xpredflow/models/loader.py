@@ -11,6 +11,7 @@ from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel, Place, on_meta
 from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
+from xpredflow.models.masked_lm import is_masked_lm, load_masked_lm
 from xpredflow.models.shards import Stored, stored_tensors
 from xpredflow.models.source import SMALL, WEIGHTS, load_tokenizer, locate, read_config
 
@@ -33,6 +34,8 @@ def load(
     # The small files first: a checkpoint that cannot be read is not worth its download.
     directory = locate(source, revision, SMALL)
     config = read_config(directory)
+    if is_masked_lm(config):
+        return load_masked_lm(source, config, wanted, target, revision)
     model = on_meta(family_of(config), config)
     directory = locate(source, revision, WEIGHTS)
     fill(model, stored_tensors(directory), wanted, target)
