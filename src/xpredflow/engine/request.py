@@ -95,8 +95,9 @@ class DecodeOptions(TypedDict, total=False):
     # the other decoders
     temperature: float
     remasking: Literal["low_confidence", "random", "margin", "entropy"]
-    threshold: float
+    threshold: float | None
     factor: float
+    ending: Literal["code", "paper"]
     gamma: float
     kl_threshold: float
     history: int
@@ -106,8 +107,10 @@ class DecodeOptions(TypedDict, total=False):
     boost: float
     threshold_back: float
     n: int
-    edit_threshold: float
+    edit_threshold: float | None
     max_post_steps: int
+    mode: Literal["quality", "speed"]
+    stop_confidence: float
     strategy: Literal["cap", "rescale", "conf", "loop"]
     eta: float | None
     t_on: float
