@@ -33,6 +33,8 @@ VARIANTS = [
     ("factor", {"ending": "paper"}),
     ("dmax", {"threshold": 0.0, "stop_confidence": 1.0}),
     ("dmax", {"threshold": 0.9, "temperature": 0.5}),
+    ("mask", {"early_exit": "cosine", "early_exit_high": 3.0}),
+    ("flow", {"early_exit": "exp", "early_exit_high": 2.0, "rules": "paper"}),
     ("remdm:rescale", {"eta": 1.0}),
     ("remdm:conf", {}),
     ("remdm:loop", {"eta": 0.5, "temperature": 0.0}),

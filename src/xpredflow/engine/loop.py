@@ -171,6 +171,9 @@ def _retire(
 
 def _why(decoder: Decoder, batch: Batch, i: int) -> StopReason:
     """Why a decoder let a row end: as a rule because everything has converged."""
+    exited = getattr(decoder, "exited", None)
+    if exited is not None and bool(exited(batch.canvas)[i]):
+        return StopReason.EARLY_EXIT
     stalled = getattr(decoder, "stalled", None)
     given_up = stalled is not None and bool(stalled(batch.canvas)[i])
     return StopReason.STALLED if given_up else StopReason.CONVERGED
