@@ -101,6 +101,11 @@ class AlignConfig:
         description="share of rows that show states which the flow visits",
         json_schema_extra=_OBJECTIVE,
     )
+    on_policy_states: Literal["flow", "predictions"] = Field(
+        default="flow",
+        description="of those rows; predictions: own ones for 3/4 of the tokens, as DMax trains",
+        json_schema_extra=_OBJECTIVE,
+    )
     checkpointing: bool = Field(
         default=False,
         description="recompute activations in the backward pass",
