@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from xpredflow.engine.batch import Batch
+from xpredflow.engine.guidance import PASSES
 from xpredflow.engine.prompts import Prompts, encode, numbered
 from xpredflow.engine.request import DecodeOptions, Options, resolve, say_once
 from xpredflow.engine.rows import Row, make_row, to_decoded
@@ -86,6 +87,7 @@ def make_rows(model: Model, prompts: Prompts, settings: Options) -> list[Row]:
             gen_length=settings.gen_length,
             budget=settings.budget,
             block_length=settings.block_length,
+            step_passes=PASSES if settings.cfg_scale else 1,
         )
         for number, prompt in by_number.items()
     ]
@@ -99,7 +101,8 @@ def decode_rows(
         return
     waiting = deque(rows)
     slots, length = min(options.max_batch, len(rows)), max(len(row.ids) for row in rows)
-    batch = Batch(model, slots, length, shadows=getattr(decoder, "shadows", False))
+    shadows = getattr(decoder, "shadows", False)
+    batch = Batch(model, slots, length, shadows, cfg_scale=options.cfg_scale)
     kept, advancing = [], []
     while waiting or kept or advancing:
         joining = [waiting.popleft() for _ in range(min(len(waiting), len(batch.free)))]

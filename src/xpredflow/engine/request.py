@@ -47,6 +47,9 @@ class Options:
     )
     logits_eos_inf: bool = Field(False, description="LLaDA: EOS is never predicted")
     confidence_eos_eot_inf: bool = Field(False, description="LLaDA: end tokens are last")
+    cfg_scale: float = Field(
+        0.0, ge=0, description="LLaDA: classifier-free guidance; a step then costs two passes"
+    )
     early_exit: Schedule | None = Field(
         None, description="SchED: end when the mean margin reaches a bound that falls in this way"
     )
@@ -80,6 +83,7 @@ class DecodeOptions(TypedDict, total=False):
     stop_at_eos: bool
     logits_eos_inf: bool
     confidence_eos_eot_inf: bool
+    cfg_scale: float
     early_exit: Schedule | None
     early_exit_high: float | None
     early_exit_low: float | None
