@@ -32,6 +32,14 @@ class Options:
     """How to decode, whatever the decoder; names are those of LLaDA's and Fast-dLLM's code."""
 
     gen_length: int = Field(DEFAULT_LENGTH, ge=1, description="positions of the response")
+    max_gen_length: int | None = Field(
+        None, ge=1, description="DAEDAL: gen_length grows up to this until the text would end"
+    )
+    eos_confidence_threshold: float = Field(
+        0.5, ge=0, le=1, description="DAEDAL: confidence in the end that is enough"
+    )
+    eos_check_tokens: int = Field(32, ge=1, description="DAEDAL: end tokens that are looked at")
+    expansion_factor: int = Field(8, ge=1, description="DAEDAL: positions added at a time")
     budget: Budget = Field(
         None, description="cap on forward passes per row: a number, or a share (1/4, 25%, full)"
     )
@@ -73,6 +81,10 @@ class DecodeOptions(TypedDict, total=False):
     # the loop
     gen_length: int
     max_new_tokens: int
+    max_gen_length: int | None
+    eos_confidence_threshold: float
+    eos_check_tokens: int
+    expansion_factor: int
     budget: Budget
     steps: Budget
     block_length: int | None

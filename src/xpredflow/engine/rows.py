@@ -34,6 +34,7 @@ class Row:
     progress: list[float] = field(default_factory=list)
     given: Bool[Tensor, " L"] | None = None  # the prompt, hidden from half of a guided step
     step_passes: int = 1  # forward passes of a step
+    looks: int = 0  # passes that found its length, before the first step
 
     @property
     def open(self) -> list[int]:
@@ -48,7 +49,7 @@ class Row:
     @property
     def passes(self) -> int:
         """Forward passes spent in all."""
-        return self.used * self.step_passes
+        return self.looks + self.used * self.step_passes
 
     def harden(self, tokens: list[int], progress: list[float]) -> None:
         """The block is finished: its tokens become context and never change again."""
