@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
-from xpredflow.engine.budget import Budget, resolve_budget, split_budget
+from xpredflow.engine.budget import Budget, split_budget
+from xpredflow.engine.guidance import steps_of
 from xpredflow.engine.prompts import Encoded, decode
 from xpredflow.engine.steps import Decoded, StopReason
 from xpredflow.errors import InputError
@@ -26,12 +27,15 @@ class Row:
     infill: bool
     block: int = 0  # the block being decoded
     step: int = 0  # passes spent in it
-    used: int = 0  # passes spent in all
+    used: int = 0  # steps spent in all
     shadowed: int = 0  # positions read in them beside the row's own
     cached: int = 0  # leading positions whose keys and values are final and stored
     slot: int = 0
     offset: int = 0  # absolute position of the first token: blocks are counted from position 0
     progress: list[float] = field(default_factory=list)
+    given: Bool[Tensor, " L"] | None = None  # the prompt, hidden from half of a guided step
+    step_passes: int = 1  # forward passes of a step
+    looks: int = 0  # passes that found its length, before the first step
 
     @property
     def open(self) -> list[int]:
@@ -42,6 +46,11 @@ class Row:
     def budget(self) -> int:
         """Passes that the block may take."""
         return self.budgets[self.block]
+
+    @property
+    def passes(self) -> int:
+        """Forward passes spent in all."""
+        return self.looks + self.used * self.step_passes
 
     def harden(self, tokens: list[int], progress: list[float]) -> None:
         """The block is finished: its tokens become context and never change again."""
@@ -62,6 +71,7 @@ def make_row(
     gen_length: int,
     budget: Budget,
     block_length: int | None,
+    step_passes: int = 1,
 ) -> Row:
     """A row with its blocks and their budgets; lengths are checked against the model."""
     tokens = encoded.ids if encoded.has_gaps else encoded.ids + [-1] * gen_length
@@ -79,10 +89,12 @@ def make_row(
         number=number,
         ids=torch.tensor([mask if token == -1 else token for token in tokens]),
         blocks=blocks,
-        budgets=split_budget(resolve_budget(budget, len(open_)), blocks),
+        budgets=split_budget(steps_of(budget, len(open_), len(blocks), step_passes), blocks),
         length=length,
         infill=encoded.has_gaps,
         offset=offset,
+        given=torch.tensor(tokens) >= 0,
+        step_passes=step_passes,
     )
 
 
@@ -120,12 +132,12 @@ def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> 
         row=row.number,
         text=decode(model, text_ids),
         ids=shown,
-        passes=row.used,
+        passes=row.passes,
         reason=reason,
         stop_reason=f"{reason.value}{detail}",
         progress=row.progress,
         all_ids=response,
-        shadow_positions=row.shadowed,
+        shadow_positions=row.shadowed * row.step_passes,
     )
 
 

@@ -11,6 +11,7 @@ from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel, Place, on_meta
 from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
+from xpredflow.models.masked_lm import is_masked_lm, load_masked_lm
 from xpredflow.models.overrides import NO_OVERRIDES, Overrides, completed
 from xpredflow.models.shards import Stored, stored_tensors
 from xpredflow.models.source import SMALL, WEIGHTS, load_tokenizer, locate, read_config
@@ -37,6 +38,8 @@ def load(
     local = directory == Path(source).expanduser()
     name = directory.resolve().name if local else str(source)
     config = read_config(directory)
+    if is_masked_lm(config):
+        return load_masked_lm(source, config, wanted, target, revision)
     family = family_of(config)
     tokenizer = load_tokenizer(directory)
     config = completed(config, overrides, tokenizer, directory, name)

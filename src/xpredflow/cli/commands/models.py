@@ -23,6 +23,7 @@ def models() -> None:
     """
     from xpredflow.models import FAMILIES
     from xpredflow.models.embedded import embedded_names
+    from xpredflow.models.masked_lm import SUFFIX, MaskedLM
 
     for name in embedded_names():
         entry(name, f"embedded: {_embedded(name)}")
@@ -32,6 +33,7 @@ def models() -> None:
         about = found.summary if family else _about(found.item)
         name = family or getattr(found.item, "family", architecture)
         entry(name, f"{about} Loads any {architecture} checkpoint.".strip())
+    entry(MaskedLM.family, f"{_about(MaskedLM)} Loads any ...{SUFFIX} checkpoint.")
 
 
 def _about(family: Any) -> str:

@@ -52,6 +52,9 @@ class AlignConfig:
     on_policy: float = _objective(
         0.0, "share of rows that show states which the flow visits", ge=0, lt=1
     )
+    on_policy_states: Literal["flow", "predictions"] = _objective(
+        "flow", "of those rows; predictions: own ones for 3/4 of the tokens, as DMax trains"
+    )
     checkpointing: bool = _memory(False, "recompute activations in the backward pass")
     chunk: int = _memory(CHUNK, "positions that have logits at the same time", ge=1)
     precision: Literal["auto", "float32", "bfloat16"] = _memory(
