@@ -16,7 +16,7 @@ from xpredflow.engine.batch import Batch
 from xpredflow.engine.prompts import Prompts, encode, numbered
 from xpredflow.engine.request import DecodeOptions, Options, resolve, say_once
 from xpredflow.engine.rows import Row, make_row, to_decoded
-from xpredflow.engine.signals import not_finite, read
+from xpredflow.engine.signals import read_checked
 from xpredflow.engine.steps import Decoded, Frame, Step, StopReason
 from xpredflow.errors import Interrupted
 from xpredflow.models.wrap import check_model
@@ -121,24 +121,29 @@ def _advance(batch: Batch, decoder: Decoder, options: Options) -> tuple[Step, li
         row.shadowed += len(row.open) if batch.shadows else 0
     positions, rows = batch.positions(), batch.rows
     finished, kept, advancing = _retire(batch, decoder, options, bad)
-    step = Step([row.number for row in rows], index, positions, batch.canvas, event, finished)
+    # a Step may be kept: neither the logits nor what a decoder remembers of them goes with it
+    event = event._replace(signals=event.signals.summary())
+    canvas = batch.canvas.update(memory={})
+    step = Step([row.number for row in rows], index, positions, canvas, event, finished)
     return step, kept, advancing
 
 
 def _read(batch: Batch, options: Options) -> tuple[Signals, Tensor]:
     """What the pass says at the canvas and at its shadows, and where it says nothing finite."""
     parts = batch.forward().split(batch.canvas.frozen.shape[1], dim=1)
-    bad = torch.stack([not_finite(part) for part in parts]).any(0) & ~batch.canvas.frozen
-    own, *shadows = [
-        read(
-            part.nan_to_num() if bad.any() else part,
+    found = [
+        read_checked(
+            part,
             batch.space.special,
             forbid_eos=options.logits_eos_inf,
             rank_ends_last=options.confidence_eos_eot_inf,
         )
         for part in parts
     ]
-    return (replace(own, shadow=shadows[0]) if shadows else own), bad
+    (own, bad), *shadows = found
+    for shadow, bad_shadow in shadows:
+        own, bad = replace(own, shadow=shadow), bad | bad_shadow
+    return own, bad & ~batch.canvas.frozen
 
 
 def _retire(
