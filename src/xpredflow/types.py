@@ -160,13 +160,17 @@ class Signals:
 
 @dataclass(frozen=True)
 class StepInfo:
-    """Where each row stands: pass `step` of `budget` in its block, and what seeds its draws."""
+    """Where each row stands: pass `step` of `budget` in its block, and what seeds its draws.
+
+    `passes` is `step` as the host knows it: a draw shall not wait for the device to say so.
+    """
 
     step: Int[Tensor, " B"]
     budget: Int[Tensor, " B"]
     rows: tuple[int, ...]
-    seed: int = 0
+    seed: int | tuple[int, ...] = 0  # for all rows, or for each
     block: tuple[int, ...] = ()
+    passes: tuple[int, ...] = ()
 
     @property
     def rho(self) -> Float[Tensor, " B"]:
@@ -246,7 +250,8 @@ class Policy(Protocol):
 class Decoder(Protocol):
     """A decoding rule: how one forward pass changes the canvas. It never calls the model.
 
-    One with `shadows = True` is also told what each position's shadow predicts.
+    One with `shadows = True` is also told what each position's shadow predicts. One with
+    `whole_distribution = True` keeps all logits of a pass for the next: its rows need more memory.
     """
 
     def step(

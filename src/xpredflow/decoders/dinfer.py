@@ -72,8 +72,9 @@ class Credit(Threshold):
     ) -> tuple[Canvas, Event]:
         whole = signals.whole
         past = canvas.memory.get("credit")
-        credit = torch.zeros_like(whole.logits, dtype=torch.float32)
-        if past is not None:
+        if past is None:
+            credit = torch.zeros_like(whole.logits, dtype=torch.float32)
+        else:
             credit = past * self.decay
         earned = signals.confidence**self.boost * open_positions(canvas)
         credit.scatter_add_(-1, signals.tokens.unsqueeze(-1), earned.unsqueeze(-1))

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -154,7 +155,7 @@ def uniform_draws(canvas: Canvas, info: StepInfo) -> Float[Tensor, "B N"]:
     """A number from [0, 1) for every position; independent of the row's neighbours and padding."""
     n = canvas.progress.shape[1]
     draws = [numpy_generator(info, i).random(n) for i in range(len(info.rows))]
-    return torch.stack([torch.from_numpy(d) for d in draws]).to(canvas.progress)
+    return torch.from_numpy(np.stack(draws)).to(canvas.progress)
 
 
 def top_ranked(

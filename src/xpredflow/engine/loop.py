@@ -1,26 +1,21 @@
-"""The one decoding loop: prompts -> rows -> batched forward passes -> Steps -> Decoded.
+"""Prompts -> rows -> batched forward passes -> Steps -> Decoded, by one Session for all of them.
 
 `decode_steps` hands every Step on; `generate` drains it. Rows that converge leave the batch at once
 and waiting prompts take their place.
 """
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Unpack
 
-import torch
-from torch import Tensor
-
-from xpredflow.engine.batch import Batch
 from xpredflow.engine.prompts import Prompts, encode, numbered
 from xpredflow.engine.request import DecodeOptions, Options, resolve, say_once
-from xpredflow.engine.rows import Row, make_row, to_decoded
-from xpredflow.engine.signals import read_checked
-from xpredflow.engine.steps import Decoded, Frame, Step, StopReason
+from xpredflow.engine.rows import Row, make_row
+from xpredflow.engine.session import Session
+from xpredflow.engine.steps import Decoded, Frame, Step
 from xpredflow.errors import Interrupted
 from xpredflow.models.wrap import check_model
-from xpredflow.types import Decoder, Model, Signals
+from xpredflow.types import Decoder, Model
 
 
 def generate(
@@ -94,110 +89,9 @@ def make_rows(model: Model, prompts: Prompts, settings: Options) -> list[Row]:
 def decode_rows(
     model: Model, rows: list[Row], decoder: Decoder, options: Options
 ) -> Iterator[Step]:
-    """The loop: admit, run, decide, retire. A row is the same whatever its neighbours are."""
-    if not rows:
-        return
-    waiting = deque(rows)
-    slots, length = min(options.max_batch, len(rows)), max(len(row.ids) for row in rows)
-    batch = Batch(model, slots, length, shadows=getattr(decoder, "shadows", False))
-    kept, advancing = [], []
-    while waiting or kept or advancing:
-        joining = [waiting.popleft() for _ in range(min(len(waiting), len(batch.free)))]
-        if advancing or joining or len(kept) < len(batch.rows):
-            batch.replace(kept, advancing + joining)
-        step, kept, advancing = _advance(batch, decoder, options)
+    """A session with these rows alone, until all have ended."""
+    session = Session(model, max_batch=options.max_batch)
+    for row in rows:
+        session.add(row, decoder, options)
+    while (step := session.step()) is not None:
         yield step
-
-
-@torch.no_grad()
-def _advance(batch: Batch, decoder: Decoder, options: Options) -> tuple[Step, list[int], list[Row]]:
-    """One forward pass: the Step, the places of rows that go on, the rows that begin a block."""
-    signals, bad = _read(batch, options)
-    info = batch.info(options.seed)
-    batch.canvas, event = decoder.step(batch.canvas, signals, info, batch.space)
-    index = [row.used for row in batch.rows]
-    for row in batch.rows:
-        row.step, row.used = row.step + 1, row.used + 1
-        row.shadowed += len(row.open) if batch.shadows else 0
-    positions, rows = batch.positions(), batch.rows
-    finished, kept, advancing = _retire(batch, decoder, options, bad)
-    # a Step may be kept: neither the logits nor what a decoder remembers of them goes with it
-    event = event._replace(signals=event.signals.summary())
-    canvas = batch.canvas.update(memory={})
-    step = Step([row.number for row in rows], index, positions, canvas, event, finished)
-    return step, kept, advancing
-
-
-def _read(batch: Batch, options: Options) -> tuple[Signals, Tensor]:
-    """What the pass says at the canvas and at its shadows, and where it says nothing finite."""
-    parts = batch.forward().split(batch.canvas.frozen.shape[1], dim=1)
-    found = [
-        read_checked(
-            part,
-            batch.space.special,
-            forbid_eos=options.logits_eos_inf,
-            rank_ends_last=options.confidence_eos_eot_inf,
-        )
-        for part in parts
-    ]
-    (own, bad), *shadows = found
-    for shadow, bad_shadow in shadows:
-        own, bad = replace(own, shadow=shadow), bad | bad_shadow
-    return own, bad & ~batch.canvas.frozen
-
-
-def _retire(
-    batch: Batch, decoder: Decoder, options: Options, bad: Tensor
-) -> tuple[list[Decoded], list[int], list[Row]]:
-    """Rows whose block is done go on to the next one or become Decoded."""
-    converged = decoder.stop(batch.canvas)
-    spent = torch.tensor([row.step >= row.budget for row in batch.rows], device=batch.device)
-    over = bad.any(-1) | converged | spent
-    tokens = batch.canvas.tokens
-    if over.any():
-        tokens = torch.where(over.unsqueeze(-1), decoder.finish(batch.canvas, batch.space), tokens)
-        batch.canvas = batch.canvas.update(tokens=tokens)  # watchers see what is emitted
-    finished: list[Decoded] = []
-    kept: list[int] = []
-    advancing: list[Row] = []
-    for i, row in enumerate(batch.rows):
-        if not over[i]:
-            kept.append(i)
-            continue
-        reason = _why(decoder, batch, i) if converged[i] else StopReason.BUDGET
-        done = _finish_block(batch, i, tokens[i], bad[i], reason, options)
-        if done is None:
-            advancing.append(row)
-        else:
-            finished.append(done)
-            batch.release(row)
-    return finished, kept, advancing
-
-
-def _why(decoder: Decoder, batch: Batch, i: int) -> StopReason:
-    """Why a decoder let a row end: as a rule because everything has converged."""
-    stalled = getattr(decoder, "stalled", None)
-    given_up = stalled is not None and bool(stalled(batch.canvas)[i])
-    return StopReason.STALLED if given_up else StopReason.CONVERGED
-
-
-def _finish_block(
-    batch: Batch, i: int, tokens: Tensor, bad: Tensor, reason: StopReason, options: Options
-) -> Decoded | None:
-    """The row's answer if it ends here; None if it goes on with its next block."""
-    row, model = batch.rows[i], batch.model
-    if bad.any():
-        where = row.open[int(bad.nonzero()[0])]
-        detail = f": position {where} of row {row.number} in pass {row.used}, block {row.block}"
-        return to_decoded(model, row, StopReason.BAD_LOGITS, detail)
-    width = len(row.open)
-    block = tokens[:width].tolist()
-    row.harden(block, batch.canvas.progress[i, :width].tolist())
-    is_last = row.block == len(row.blocks) - 1
-    ended = options.stop_at_eos and not row.infill and set(block) & set(model.special.ends)
-    if is_last or ended:
-        if ended and not is_last:
-            reason = StopReason.END_OF_TEXT
-        return to_decoded(model, row, reason)
-    row.block, row.step = row.block + 1, 0
-    return None

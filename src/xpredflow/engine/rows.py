@@ -11,10 +11,29 @@ from xpredflow.engine.budget import Budget, resolve_budget, split_budget
 from xpredflow.engine.prompts import Encoded, decode
 from xpredflow.engine.steps import Decoded, StopReason
 from xpredflow.errors import InputError
-from xpredflow.types import Model
+from xpredflow.types import Decoder, Model
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """What decides over a row: its decoder, and LLaDA's two rules for end tokens."""
+
+    decoder: Decoder
+    forbid_eos: bool = False
+    rank_ends_last: bool = False
+
+    @property
+    def shadows(self) -> bool:
+        """Whether the positions' shadows are read as well."""
+        return getattr(self.decoder, "shadows", False)
+
+    def is_that_of(self, other: "Rule") -> bool:
+        """Rows under one rule are moved together; decoders may not know equality."""
+        flags = (self.forbid_eos, self.rank_ends_last)
+        return self.decoder is other.decoder and flags == (other.forbid_eos, other.rank_ends_last)
+
+
+@dataclass(eq=False)
 class Row:
     """Token ids with the mask at open positions, which are decoded block by block."""
 
@@ -31,6 +50,15 @@ class Row:
     cached: int = 0  # leading positions whose keys and values are final and stored
     slot: int = 0
     progress: list[float] = field(default_factory=list)
+    rule: Rule | None = None  # given when it is queued, and what follows with it
+    seed: int = 0
+    drawn_as: int | None = None  # the number its randomness depends on; none: its own
+    stop_at_eos: bool = True
+
+    @property
+    def randomness(self) -> int:
+        """The row number that its draws start from."""
+        return self.number if self.drawn_as is None else self.drawn_as
 
     @property
     def open(self) -> list[int]:
