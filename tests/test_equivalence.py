@@ -111,7 +111,9 @@ def test_drawn_tokens_follow_the_tempered_distribution() -> None:
             share, (logits[0, 0] / temperature).softmax(-1), atol=0.025, rtol=0
         )
         probs = logits[0, 0].softmax(-1)
-        torch.testing.assert_close(drawn.rank, probs[drawn.tokens])  # ranked without the noise
+        torch.testing.assert_close(
+            drawn.confidence, probs[drawn.tokens]
+        )  # ranked without the noise
 
 
 @pytest.mark.parametrize("ending", ["code", "paper"])

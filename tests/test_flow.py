@@ -9,7 +9,7 @@ from flow_scene import BARE, SPACE, canvas, info, predictions
 from toy import MASK, WIDTH, ToyModel, prompts
 
 from xpredflow import Flow, Rules, generate
-from xpredflow.engine.signals import jointly_sure, mixture, nearest_tokens
+from xpredflow.engine.signals import jointly_sure, mixture, nearest_tokens, read
 from xpredflow.policies.heuristic import Confidence, Constant, Jump
 from xpredflow.types import Canvas
 
@@ -114,8 +114,9 @@ def test_frozen_positions_do_not_move() -> None:
 
 @pytest.mark.parametrize("k", [1, 2, 4, 8, None])
 def test_readout_mixes_the_top_k_by_renormalised_probability(k: int | None) -> None:
-    seen = predictions([3, 9], [0.5, 0.8])
-    probs = seen.logits.softmax(-1)
+    draw = torch.Generator().manual_seed(6)
+    seen = read(3 * torch.randn(1, 2, len(SPACE.table), generator=draw), SPACE.special)
+    probs = seen.whole.logits.index_fill(-1, torch.tensor([MASK]), -torch.inf).softmax(-1)
     if k is not None:
         kept = probs.topk(k, dim=-1)
         probs = torch.zeros_like(probs).scatter(-1, kept.indices, kept.values)

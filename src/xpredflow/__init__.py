@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from xpredflow.decoders import effective_settings, make_decoder
     from xpredflow.engine.engine import Engine
     from xpredflow.engine.loop import decode_steps, generate
+    from xpredflow.engine.session import Session
     from xpredflow.engine.steps import Decoded, Frame, Step, StopReason
     from xpredflow.engine.text import Partial, astream, stream
     from xpredflow.errors import InputError, Interrupted
@@ -58,6 +59,7 @@ _HOMES = {
     "decoders": ("effective_settings", "make_decoder"),
     "engine.engine": ("Engine",),
     "engine.loop": ("decode_steps", "generate"),
+    "engine.session": ("Session",),
     "engine.steps": ("Decoded", "Frame", "Step", "StopReason"),
     "engine.text": ("Partial", "astream", "stream"),
     "errors": ("InputError", "Interrupted"),
@@ -111,6 +113,7 @@ __all__ = [
     "Power",
     "Problem",
     "Rules",
+    "Session",
     "Signals",
     "SimpleTask",
     "Space",

@@ -92,7 +92,7 @@ class Flow:
         """Hard commitment: the most confident candidate of each row."""
         if self.rules.commit == "off":
             return torch.zeros_like(candidates)
-        surest = signals.rank.masked_fill(~candidates, -torch.inf).argmax(-1, keepdim=True)
+        surest = signals.log_odds.masked_fill(~candidates, -torch.inf).argmax(-1, keepdim=True)
         return torch.zeros_like(candidates).scatter(-1, surest, True) & candidates
 
     def stop(self, canvas: Canvas) -> Bool[Tensor, " B"]:

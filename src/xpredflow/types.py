@@ -6,11 +6,14 @@ model sees it, E embedding width, V vocabulary.
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import log
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from xpredflow.engine.distribution import Distribution
 
 
 class SpecialTokens(NamedTuple):
@@ -98,16 +101,18 @@ class Space(NamedTuple):
 class Signals:
     """What one forward pass says at each position, in fp32 and with the mask token ruled out.
 
-    `logits` are kept for the rules that need the whole distribution. `rank` orders positions for
-    commitment; it is the confidence unless some tokens (`last`) are to be committed last.
-    `shadow` is what the positions' shadows say, for a decoder that asks for them.
+    `log_odds` orders positions for commitment: log p/(1 − p) of the predicted token, which still
+    tells apart what rounds to p = 1. Tokens in `last` are to be committed last: they have none.
+    `distribution` is there until the pass ends and no longer, for the rules that need more than
+    the four likeliest tokens. `shadow` is what the positions' shadows say, for a decoder that asks.
     """
 
-    logits: Float[Tensor, "B N V"]
-    log_total: Float[Tensor, "B N"]
     top_probs: Float[Tensor, "B N 4"]
     top_tokens: Int[Tensor, "B N 4"]
+    log_total: Float[Tensor, "B N"]
+    log_odds: Float[Tensor, "B N"]
     last: tuple[int, ...] = ()
+    distribution: Distribution | None = None
     shadow: "Signals | None" = None
 
     @property
@@ -129,42 +134,43 @@ class Signals:
     def entropy4(self) -> Float[Tensor, "B N"]:
         """H_4, the entropy of the renormalised top four over log 4."""
         p = self.top_probs / self.top_probs.sum(-1, keepdim=True)
-        return torch.special.entr(p).sum(-1) / torch.log(torch.tensor(4.0, device=p.device))
+        return torch.special.entr(p).sum(-1) / log(4)
 
-    @cached_property
-    def rank(self) -> Float[Tensor, "B N"]:
-        """What orders positions for commitment, at the predicted tokens."""
-        return self.rank_of(self.tokens)
-
-    def probability(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
-        """p of these tokens."""
-        at = self.logits.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-        return (at - self.log_total).exp()
-
-    def rank_of(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
-        """The probability of `tokens`; those in `last` get none and the others are renormalised."""
-        if not self.last:
-            return self.probability(tokens)
-        last = torch.tensor(self.last, device=self.logits.device)
-        logits = self.logits.index_fill(-1, last, -torch.inf)
-        return replace(self, logits=logits, log_total=logits.logsumexp(-1)).probability(tokens)
+    @property
+    def whole(self) -> Distribution:
+        """The distribution, which must be asked for before the pass ends."""
+        if self.distribution is None:
+            raise ValueError("the pass is over: read its distribution in the decoder's step")
+        return self.distribution
 
     @cached_property
     def entropy(self) -> Float[Tensor, "B N"]:
         """H of the whole distribution, in nats."""
-        log_p = self.logits - self.log_total.unsqueeze(-1)
-        return -(log_p.exp() * log_p.nan_to_num(neginf=0.0)).sum(-1)
+        return self.whole.entropy()
+
+    def probability(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
+        """p of these tokens."""
+        return (self.whole.at(tokens) - self.log_total).exp()
+
+    def summary(self) -> "Signals":
+        """The same without the distribution, which is large: what may be kept."""
+        shadow = None if self.shadow is None else self.shadow.summary()
+        return replace(self, distribution=None, shadow=shadow)
 
 
 @dataclass(frozen=True)
 class StepInfo:
-    """Where each row stands: pass `step` of `budget` in its block, and what seeds its draws."""
+    """Where each row stands: pass `step` of `budget` in its block, and what seeds its draws.
+
+    `passes` is `step` as the host knows it: a draw shall not wait for the device to say so.
+    """
 
     step: Int[Tensor, " B"]
     budget: Int[Tensor, " B"]
     rows: tuple[int, ...]
-    seed: int = 0
+    seed: int | tuple[int, ...] = 0  # for all rows, or for each
     block: tuple[int, ...] = ()
+    passes: tuple[int, ...] = ()
 
     @property
     def rho(self) -> Float[Tensor, " B"]:
@@ -244,7 +250,8 @@ class Policy(Protocol):
 class Decoder(Protocol):
     """A decoding rule: how one forward pass changes the canvas. It never calls the model.
 
-    One with `shadows = True` is also told what each position's shadow predicts.
+    One with `shadows = True` is also told what each position's shadow predicts. One with
+    `whole_distribution = True` keeps all logits of a pass for the next: its rows need more memory.
     """
 
     def step(

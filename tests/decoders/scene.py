@@ -3,6 +3,8 @@
 from math import log
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from toy import ToyModel, prompts
 
 from xpredflow import generate
@@ -24,6 +26,11 @@ def believing(*positions: dict[int, float]) -> Signals:
         for token, p in chances.items():
             logits[0, i, token] = log(p)
     return read(logits, SPACE.special)
+
+
+def log_probs(signals: Signals) -> Float[Tensor, "N V"]:
+    """log p of every token at every position of the row."""
+    return signals.whole.map(lambda z: (z.log_softmax(-1),))[0][0]
 
 
 def sure(token: int, c: float) -> dict[int, float]:

@@ -33,7 +33,7 @@ class Several(Discrete):
 
     def choose(self, canvas, prediction, signals, info):
         return top_ranked(
-            prediction.rank, open_positions(canvas), info.step * 0 + self.count
+            prediction.log_odds, open_positions(canvas), info.step * 0 + self.count
         )
 
 

@@ -96,7 +96,7 @@ def test_features_are_those_of_the_paper() -> None:
     seen = _signals(4)
     action = LearnedPolicy(BetaNetwork())(seen, torch.full((2, 6), 0.25), _moment((0, 1), step=4))
     assert action.features is not None
-    p = seen.logits.double().softmax(-1).topk(4, -1).values
+    p = seen.whole.logits[..., :22].double().softmax(-1).topk(4, -1).values
     q = p / p.sum(-1, keepdim=True)
     entropy = -(q * q.log()).sum(-1) / np.log(4)
     expected = torch.cat(
@@ -109,9 +109,8 @@ def test_sampling_depends_on_seed_row_and_step_alone() -> None:
     policy = LearnedPolicy(BetaNetwork(), temperature=1.0)
     seen, t = _signals(1, rows=3), torch.zeros(3, 6)
     all_three = policy(seen, t, _moment((4, 5, 6))).fraction
-    alone = Signals(
-        seen.logits[1:2], seen.log_total[1:2], seen.top_probs[1:2], seen.top_tokens[1:2]
-    )
+    kept = (seen.top_probs, seen.top_tokens, seen.log_total, seen.log_odds)
+    alone = Signals(*(tensor[1:2] for tensor in kept))
     torch.testing.assert_close(all_three[1:2], policy(alone, t[:1], _moment((5,))).fraction)
     assert not torch.equal(all_three, policy(seen, t, _moment((4, 5, 6), seed=1)).fraction)
     assert not torch.equal(all_three, policy(seen, t, _moment((4, 5, 6), step=4)).fraction)

@@ -1,5 +1,8 @@
 """dInfer's parallel decoders (arXiv 2510.08666): spread commitments out, or credit constancy."""
 
+from dataclasses import replace
+from typing import ClassVar
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -34,9 +37,10 @@ class Hierarchy(Discrete):
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
-        open_, rank = open_positions(canvas), prediction.rank
-        leading = open_ & (rank == best_of_run(rank, open_)) & (rank > self.low_threshold)
-        return leading | sure_enough(rank, open_, self.threshold)
+        open_, rank = open_positions(canvas), prediction.log_odds
+        leading = open_ & (rank == best_of_run(rank, open_))
+        leading &= prediction.confidence > self.low_threshold
+        return leading | sure_enough(prediction, open_, self.threshold)
 
 
 def best_of_run(rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"]) -> Float[Tensor, "B N"]:
@@ -57,6 +61,8 @@ def best_of_run(rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"]) -> Float
 class Credit(Threshold):
     """Threshold decoding on logits + weight·log(1 + C), C credits past top-1s (2510.08666)."""
 
+    whole_distribution: ClassVar[bool] = True
+
     weight: float = Field(0.7, ge=0, description="of the credit; 0 is threshold decoding")
     decay: float = Field(0.8, ge=0, le=1, description="C ← decay·C in every pass")
     boost: float = Field(0.2, ge=0, description="then C[top-1] += p^boost")
@@ -64,8 +70,13 @@ class Credit(Threshold):
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
-        credit = canvas.memory.get("credit", torch.zeros_like(signals.logits)) * self.decay
+        whole = signals.whole
+        past = canvas.memory.get("credit")
+        if past is None:
+            credit = torch.zeros_like(whole.logits, dtype=torch.float32)
+        else:
+            credit = past * self.decay
         earned = signals.confidence**self.boost * open_positions(canvas)
-        credit = credit.scatter_add(-1, signals.tokens.unsqueeze(-1), earned.unsqueeze(-1))
-        credited = summarised(signals.logits + self.weight * credit.log1p(), signals.last)
+        credit.scatter_add_(-1, signals.tokens.unsqueeze(-1), earned.unsqueeze(-1))
+        credited, _ = summarised(replace(whole, bonus=credit, weight=self.weight), signals.last)
         return super().step(remember(canvas, credit=credit), credited, info, space)

@@ -1,22 +1,30 @@
 """What the discrete decoders share: positions are open or committed, nothing in between."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from xpredflow.engine.distribution import Distribution
 from xpredflow.engine.randomness import numpy_generator, torch_generator
+from xpredflow.engine.signals import ranked
 from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 
 
 class Prediction(NamedTuple):
-    """The token each position would be committed to, and how positions are ranked for it."""
+    """The token each position would be committed to, and how sure it is.
+
+    Thresholds look at the confidence; positions are ordered by log-odds, which do not tie near 1.
+    """
 
     tokens: Int[Tensor, "B N"]
-    rank: Float[Tensor, "B N"]
+    confidence: Float[Tensor, "B N"]
+    log_odds: Float[Tensor, "B N"]
 
 
 class Draft(NamedTuple):
@@ -31,6 +39,7 @@ class Discrete(ABC):
     """A decoder that commits some open positions per pass; subclasses say which."""
 
     revises: ClassVar[bool] = False  # whether a committed position may still change
+    whole_distribution: ClassVar[bool] = False  # whether a pass keeps all logits for the next
     temperature: float = Field(0.0, ge=0, description="of the token draw; 0 is greedy")
 
     @abstractmethod
@@ -99,25 +108,54 @@ def recall(canvas: Canvas, name: str) -> Float[Tensor, "B N"]:
     return canvas.memory.get(name, torch.zeros_like(canvas.progress))
 
 
+def kept_distribution(signals: Signals) -> dict[str, Tensor]:
+    """What `kept_divergence` needs of this pass in the next: logits in the head's own dtype."""
+    return {"logits": signals.whole.logits, "log_total": signals.log_total}
+
+
+def kept_divergence(
+    divergence: Callable[[Tensor, Tensor], Tensor], canvas: Canvas, signals: Signals
+) -> Float[Tensor, "B N"]:
+    """A divergence of this pass's log-probabilities from the last one's, 0 in the first pass."""
+    whole, total = signals.whole, signals.log_total
+    before = canvas.memory.get("logits", whole.logits)
+    total_before = canvas.memory.get("log_total", total)
+
+    def of_chunk(z: Tensor, old: Tensor, now: Tensor, then: Tensor) -> tuple[Tensor]:
+        old = whole.close(old.to(torch.float32, copy=True)) - then.unsqueeze(-1)
+        return (divergence(z - now.unsqueeze(-1), old),)
+
+    return whole.map(of_chunk, before, total, total_before)[0]
+
+
 def predict(signals: Signals, temperature: float, info: StepInfo) -> Prediction:
     """Argmax, or at a temperature LLaDA's Gumbel draw in float64; ranked by its probability."""
     if temperature == 0:
-        return Prediction(signals.tokens, signals.rank)
-    device = signals.logits.device
-    tokens = []
-    for i, logits in enumerate(signals.logits.double()):
-        draw = torch_generator(info, i, device)
-        noise = torch.rand(logits.shape, generator=draw, dtype=torch.float64, device=device)
-        tokens.append((logits - temperature * (-noise.log()).log()).argmax(-1))
-    drawn = torch.stack(tokens)
-    return Prediction(drawn, signals.rank_of(drawn))
+        return Prediction(signals.tokens, *ranked(signals))
+    drawn = _draw(signals.whole, temperature, info)
+    return Prediction(drawn, *ranked(signals, drawn))
+
+
+def _draw(whole: Distribution, temperature: float, info: StepInfo) -> Int[Tensor, "B N"]:
+    """A few positions at a time: each row's noise comes in the same order whatever their number."""
+    device = whole.logits.device
+    drawn = []
+    for i in range(len(whole.logits)):
+        source = torch_generator(info, i, device)
+
+        def draw(z: Tensor, source: torch.Generator = source) -> tuple[Tensor]:
+            noise = torch.rand(z.shape, generator=source, dtype=torch.float64, device=device)
+            return ((z.double() - temperature * (-noise.log()).log()).argmax(-1),)
+
+        drawn.append(whole.row(i).map(draw)[0])
+    return torch.cat(drawn)
 
 
 def uniform_draws(canvas: Canvas, info: StepInfo) -> Float[Tensor, "B N"]:
     """A number from [0, 1) for every position; independent of the row's neighbours and padding."""
     n = canvas.progress.shape[1]
     draws = [numpy_generator(info, i).random(n) for i in range(len(info.rows))]
-    return torch.stack([torch.from_numpy(d) for d in draws]).to(canvas.progress)
+    return torch.from_numpy(np.stack(draws)).to(canvas.progress)
 
 
 def top_ranked(
@@ -129,6 +167,12 @@ def top_ranked(
         -1, order, torch.arange(rank.shape[1], device=rank.device).expand_as(order)
     )
     return open_ & (place < quota.unsqueeze(-1))
+
+
+def surest(rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
+    """The best-ranked open position of each row; of equal ones the leftmost."""
+    best = rank.masked_fill(~open_, -torch.inf).argmax(-1, keepdim=True)
+    return torch.zeros_like(open_).scatter(-1, best, True) & open_
 
 
 def even_quota(frozen: Bool[Tensor, "B N"], info: StepInfo) -> Int[Tensor, " B"]:

@@ -44,8 +44,8 @@ class DMax(Discrete):
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
-        open_, (_, chance, *_) = open_positions(canvas), prediction
-        doubts = (open_ & (chance < self.threshold)).cumsum(-1)
+        open_ = open_positions(canvas)
+        doubts = (open_ & (prediction.confidence < self.threshold)).cumsum(-1)
         leftmost = open_ & (open_.cumsum(-1) == 1)
         settled = (signals.confidence >= self.stop_confidence) | canvas.frozen
         # a row that ends here leaves nothing open

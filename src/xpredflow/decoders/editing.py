@@ -44,9 +44,9 @@ class Editing(Threshold):
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
         draft = self.draft(canvas, signals, info)
-        tokens, rank = draft.prediction
+        tokens, confidence, _ = draft.prediction
         edited = committed_positions(canvas) & (tokens != canvas.tokens)
-        edited &= rank > self.edit_threshold
+        edited &= confidence > self.edit_threshold
         after_filling = ~open_positions(canvas).any(-1)
         spent = canvas.memory.get("post_steps", torch.zeros_like(info.step))
         canvas = write(commit(canvas, draft, space), edited, tokens, space)

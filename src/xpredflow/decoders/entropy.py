@@ -3,8 +3,7 @@
 from jaxtyping import Bool
 from torch import Tensor
 
-from xpredflow.decoders.discrete import Discrete, Prediction, open_positions
-from xpredflow.decoders.threshold import sure_enough
+from xpredflow.decoders.discrete import Discrete, Prediction, open_positions, surest
 from xpredflow.engine.signals import jointly_sure
 from xpredflow.registry import DECODERS
 from xpredflow.settings import Field, settings
@@ -27,7 +26,8 @@ class EntropyThreshold(Discrete):
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
-        return sure_enough(-signals.entropy, open_positions(canvas), -self.threshold)
+        open_, entropy = open_positions(canvas), signals.entropy
+        return surest(-entropy, open_) | (open_ & (entropy <= self.threshold))
 
 
 @DECODERS.register(

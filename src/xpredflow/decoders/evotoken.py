@@ -38,9 +38,9 @@ class EvoToken(MaskPrediction):
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
         draft = self.draft(canvas, signals, info)
-        tokens, rank = draft.prediction
+        tokens, confidence, _ = draft.prediction
         held = recall(canvas, "confidence")
-        surer = committed_positions(canvas) & (rank > held)
+        surer = committed_positions(canvas) & (confidence > held)
         replaced = surer & (tokens != canvas.tokens)
         canvas = commit(canvas, draft, space)
         canvas = canvas.update(tokens=torch.where(surer, tokens, canvas.tokens))
@@ -48,5 +48,5 @@ class EvoToken(MaskPrediction):
         masked = self.alpha * space.mask + (1 - self.alpha) * mixed
         soft = torch.where(committed_positions(canvas).unsqueeze(-1), mixed, masked)
         canvas = canvas.update(state=torch.where(canvas.frozen.unsqueeze(-1), canvas.state, soft))
-        canvas = remember(canvas, confidence=torch.where(draft.chosen | surer, rank, held))
+        canvas = remember(canvas, confidence=torch.where(draft.chosen | surer, confidence, held))
         return canvas, Event(signals, replaced, draft.chosen)

@@ -1,5 +1,7 @@
 """KLASS (arXiv 2511.05664): commit what is sure and no longer changes its mind."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -8,12 +10,13 @@ from xpredflow.decoders.discrete import (
     Discrete,
     Prediction,
     even_quota,
+    kept_distribution,
+    kept_divergence,
     open_positions,
     recall,
     remember,
     top_ranked,
 )
-from xpredflow.engine.signals import log_probs
 from xpredflow.registry import DECODERS
 from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
@@ -27,6 +30,8 @@ from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
 @settings
 class Klass(Discrete):
     """Commit c > threshold where KL(p_t ‖ p_{t−1}) is small, else the even quota (2511.05664)."""
+
+    whole_distribution: ClassVar[bool] = True
 
     threshold: float = Field(
         0.9, ge=0, le=1, description="published: 0.6 for GSM8K, 0.7 for MBPP, 0.9 for HumanEval"
@@ -42,25 +47,24 @@ class Klass(Discrete):
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
-        now = log_probs(signals)
-        moved = divergence(now, canvas.memory.get("log_probs", now))
+        moved = kept_divergence(divergence, canvas, signals)
         # a block's first pass has nothing to compare with
         calm = (moved < self.kl_threshold) & (info.step > 0).unsqueeze(-1)
         stable = torch.where(calm, recall(canvas, "stable") + 1, 0.0)
-        canvas = remember(canvas, log_probs=now, stable=stable)
+        canvas = remember(canvas, stable=stable, **kept_distribution(signals))
         return super().step(canvas, signals, info, space)
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         open_ = open_positions(canvas)
-        ready = open_ & (prediction.rank > self.threshold)
+        ready = open_ & (prediction.confidence > self.threshold)
         ready &= recall(canvas, "stable") >= self.history
         quota = even_quota(canvas.frozen, info).clamp(min=1)
-        surest = top_ranked(prediction.rank, open_, quota)
+        surest = top_ranked(prediction.log_odds, open_, quota)
         return torch.where(ready.any(-1, keepdim=True), ready, surest)
 
 
-def divergence(p: Float[Tensor, "B N V"], q: Float[Tensor, "B N V"]) -> Float[Tensor, "B N"]:
+def divergence(p: Float[Tensor, "P V"], q: Float[Tensor, "P V"]) -> Float[Tensor, " P"]:
     """KL(p ‖ q) in nats, from log-probabilities; a token that p rules out adds nothing."""
     return torch.where(p == -torch.inf, 0.0, p.exp() * (p - q)).sum(-1)

@@ -48,4 +48,4 @@ class MaskPrediction(Discrete):
             case "random":
                 return uniform_draws(canvas, info)
             case _:
-                return prediction.rank
+                return prediction.log_odds

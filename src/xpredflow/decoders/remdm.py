@@ -82,9 +82,9 @@ class ReMDM(Revising):
         return placed & (uniform_draws(canvas, info) < sigma)
 
     def notes(self, canvas: Canvas, draft: Draft, info: StepInfo) -> dict[str, Tensor]:
-        rank = draft.prediction.rank
+        confidence = draft.prediction.confidence
         return {
-            "commitment": torch.where(draft.chosen, rank, recall(canvas, "commitment")),
+            "commitment": torch.where(draft.chosen, confidence, recall(canvas, "commitment")),
             "over": info.is_last,
         }
 

@@ -38,8 +38,8 @@ class Saber(Revising):
         open_, past = open_positions(canvas), recall(canvas, "commitment")
         count = (past > 0).sum(-1, keepdim=True)
         bar = torch.where(count > 0, past.sum(-1, keepdim=True) / count.clamp(min=1), 1.0)
-        above = open_ & (prediction.rank > bar)
-        surest = top_ranked(prediction.rank, open_, torch.full_like(info.step, self.n))
+        above = open_ & (prediction.confidence > bar)
+        surest = top_ranked(prediction.log_odds, open_, torch.full_like(info.step, self.n))
         return torch.where(above.sum(-1, keepdim=True) < self.n, surest, above)
 
     def take_back(
@@ -48,11 +48,12 @@ class Saber(Revising):
         k = draft.chosen.sum(-1)
         quota = ((k + 7) // 8).clamp(min=self.n // 2)
         quota = torch.minimum(quota, k - 1)
-        drop = recall(canvas, "confidence") - draft.prediction.rank
+        drop = recall(canvas, "confidence") - draft.prediction.confidence
         fallen = top_ranked(drop, committed_positions(canvas), quota)
         return fallen & open_positions(canvas).any(-1, keepdim=True)
 
     def notes(self, canvas: Canvas, draft: Draft, info: StepInfo) -> dict[str, Tensor]:
-        rank = draft.prediction.rank
+        confidence = draft.prediction.confidence
         past = recall(canvas, "commitment")
-        return {"confidence": rank, "commitment": torch.where(draft.chosen, rank, past)}
+        commitment = torch.where(draft.chosen, confidence, past)
+        return {"confidence": confidence, "commitment": commitment}

@@ -3,13 +3,14 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor
 
 from xpredflow.decoders.discrete import (
     Discrete,
     Prediction,
     open_positions,
+    surest,
     top_ranked,
 )
 from xpredflow.registry import DECODERS
@@ -31,15 +32,14 @@ class Threshold(Discrete):
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
-        return sure_enough(prediction.rank, open_positions(canvas), self.threshold)
+        return sure_enough(prediction, open_positions(canvas), self.threshold)
 
 
 def sure_enough(
-    rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"], threshold: float
+    prediction: Prediction, open_: Bool[Tensor, "B N"], threshold: float
 ) -> Bool[Tensor, "B N"]:
-    """Open positions ranked at least `threshold`, and always the best one: decoding goes on."""
-    one = torch.ones_like(rank[:, 0], dtype=torch.long)
-    return top_ranked(rank, open_, one) | (open_ & (rank >= threshold))
+    """Open positions with c ≥ `threshold`, and always the surest one: decoding goes on."""
+    return surest(prediction.log_odds, open_) | (open_ & (prediction.confidence >= threshold))
 
 
 @DECODERS.register(
@@ -64,10 +64,11 @@ class Factor(Discrete):
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
         open_ = open_positions(canvas)
-        ranked = prediction.rank.masked_fill(~open_, -torch.inf).sort(-1, descending=True).values
+        falling = prediction.confidence.masked_fill(~open_, -torch.inf)
+        ranked = falling.sort(-1, descending=True).values
         n = torch.arange(1, ranked.shape[1] + 1, device=ranked.device)
         # confidences fall and the bound rises with n: the positions that pass are a prefix
         quota = (ranked >= 1 - self.factor / (n + 1)).sum(-1).clamp(min=1)
         if self.ending == "code":
             quota = quota + (quota == open_.sum(-1) - 1)
-        return top_ranked(prediction.rank, open_, quota)
+        return top_ranked(prediction.log_odds, open_, quota)

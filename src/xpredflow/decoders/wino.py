@@ -1,6 +1,5 @@
 """WINO (arXiv 2507.18578): draft widely, verify every draft without its own token, take it back."""
 
-from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -42,7 +41,7 @@ class Wino(Revising):
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
     ) -> Bool[Tensor, "B N"]:
-        return sure_enough(prediction.rank, open_positions(canvas), self.threshold)
+        return sure_enough(prediction, open_positions(canvas), self.threshold)
 
     def take_back(
         self, canvas: Canvas, draft: Draft, signals: Signals, info: StepInfo
@@ -50,7 +49,7 @@ class Wino(Revising):
         if signals.shadow is None:
             raise ValueError("WINO needs the signals of its shadows: run it in the engine")
         # end tokens that are ranked last are still verified by their probability
-        chance = replace(signals.shadow, last=()).rank_of(canvas.tokens)
+        chance = signals.shadow.probability(canvas.tokens)
         doubted = committed_positions(canvas) & ~draft.chosen & (chance < self.threshold_back)
         # fewer than the pass before committed, and none beside a single commitment: it ends
         before = canvas.memory.get("accepted", torch.zeros_like(info.step))

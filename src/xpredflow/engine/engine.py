@@ -6,6 +6,7 @@ from typing import Any, Unpack
 from xpredflow.engine import loop, text
 from xpredflow.engine.prompts import Prompts
 from xpredflow.engine.request import DecodeOptions, resolve
+from xpredflow.engine.session import Session
 from xpredflow.engine.steps import Decoded, Step
 from xpredflow.models.wrap import check_model
 from xpredflow.types import Decoder, Model
@@ -46,6 +47,11 @@ class Engine:
     ) -> AsyncIterator[text.Partial]:
         """The same as an async generator."""
         return text.astream(self.model, prompts, **self._merged(options))
+
+    def session(self, max_batch: int | None = None) -> Session:
+        """Rows that come and go one by one, each with options of its own; see `Session`."""
+        options = {"max_batch": max_batch} if max_batch is not None else {}
+        return Session(self.model, **self._merged(options))  # type: ignore[typeddict-item]
 
     def _merged(self, options: DecodeOptions) -> dict[str, Any]:
         return {"decoder": self.decoder, **self.options, **options}

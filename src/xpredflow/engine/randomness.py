@@ -11,8 +11,10 @@ from xpredflow.types import StepInfo
 
 
 def _entropy(info: StepInfo, index: int) -> list[int]:
+    seed = info.seed[index] if isinstance(info.seed, tuple) else info.seed
     block = info.block[index] if info.block else 0
-    return [info.seed, info.rows[index], block, int(info.step[index])]
+    step = info.passes[index] if info.passes else int(info.step[index])
+    return [seed, info.rows[index], block, step]
 
 
 def numpy_generator(info: StepInfo, index: int) -> np.random.Generator:

@@ -47,7 +47,9 @@ class Options:
         None, ge=1, description="none: the whole response, or a block-causal model's own"
     )
     seed: int = Field(0, ge=0, description="of everything that is drawn")
-    max_batch: int = Field(32, ge=1, description="rows in one forward pass")
+    max_batch: int | None = Field(
+        None, ge=1, description="rows in one forward pass; none: what fits, 32 at most"
+    )
     chat: bool | None = Field(None, description="none: the chat template where there is one")
     system: str | None = Field(None, description="system message of the chat")
     stop_at_eos: bool = Field(
@@ -89,7 +91,7 @@ class DecodeOptions(TypedDict, total=False):
     steps: Budget
     block_length: int | None
     seed: int
-    max_batch: int
+    max_batch: int | None
     chat: bool | None
     system: str | None
     stop_at_eos: bool

@@ -12,10 +12,32 @@ from xpredflow.engine.guidance import steps_of
 from xpredflow.engine.prompts import Encoded, decode
 from xpredflow.engine.steps import Decoded, StopReason
 from xpredflow.errors import InputError
-from xpredflow.types import Model
+from xpredflow.types import Decoder, Model
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """What decides over a row: its decoder, LLaDA's rules for end tokens and its guidance."""
+
+    decoder: Decoder
+    forbid_eos: bool = False
+    rank_ends_last: bool = False
+    cfg_scale: float = 0.0
+
+    @property
+    def shadows(self) -> bool:
+        """Whether the positions' shadows are read as well."""
+        return getattr(self.decoder, "shadows", False)
+
+    def is_that_of(self, other: "Rule") -> bool:
+        """Rows under one rule are moved together; decoders may not know equality."""
+        mine, theirs = (
+            (rule.forbid_eos, rule.rank_ends_last, rule.cfg_scale) for rule in (self, other)
+        )
+        return self.decoder is other.decoder and mine == theirs
+
+
+@dataclass(eq=False)
 class Row:
     """Token ids with the mask at open positions, which are decoded block by block."""
 
@@ -36,6 +58,15 @@ class Row:
     given: Bool[Tensor, " L"] | None = None  # the prompt, hidden from half of a guided step
     step_passes: int = 1  # forward passes of a step
     looks: int = 0  # passes that found its length, before the first step
+    rule: Rule | None = None  # given when it is queued, and what follows with it
+    seed: int = 0
+    drawn_as: int | None = None  # the number its randomness depends on; none: its own
+    stop_at_eos: bool = True
+
+    @property
+    def randomness(self) -> int:
+        """The row number that its draws start from."""
+        return self.number if self.drawn_as is None else self.drawn_as
 
     @property
     def open(self) -> list[int]:

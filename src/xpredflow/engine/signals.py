@@ -4,7 +4,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from xpredflow.engine.distribution import Distribution, Odds
 from xpredflow.types import Canvas, Signals, Space, SpecialTokens
+
+# How far off its prediction, relative to the way there, a state may lie by rounding alone.
+STRAIGHT = 1e-4
 
 
 def read(
@@ -14,34 +18,42 @@ def read(
     forbid_eos: bool = False,
     rank_ends_last: bool = False,
 ) -> Signals:
-    """One log-sum-exp and one top-k in fp32: bf16 confidences tie and change rankings.
+    """What logits of any dtype say, summed in fp32: bf16 confidences tie and change rankings.
 
     The mask token is never predicted. `forbid_eos` and `rank_ends_last` are LLaDA's
     `logits_eos_inf` and `confidence_eos_eot_inf`.
     """
-    logits = logits.to(torch.float32, copy=True)
-    logits[..., special.mask] = -torch.inf
-    if forbid_eos:
-        logits[..., special.eos] = -torch.inf
-    return summarised(logits, special.ends if rank_ends_last else ())
+    return read_checked(logits, special, forbid_eos, rank_ends_last)[0]
 
 
-def summarised(logits: Float[Tensor, "B N V"], last: tuple[int, ...] = ()) -> Signals:
-    """The signals of logits that are fp32 already and rule out what may not be predicted."""
-    log_total = logits.logsumexp(-1)
-    top, tokens = logits.topk(4, dim=-1)
-    probs = (top - log_total.unsqueeze(-1)).exp()
-    return Signals(logits, log_total, probs, tokens, last)
+def read_checked(
+    logits: Float[Tensor, "B N V"],
+    special: SpecialTokens,
+    forbid_eos: bool = False,
+    rank_ends_last: bool = False,
+) -> tuple[Signals, Bool[Tensor, "B N"]]:
+    """The signals, and the positions with a NaN or an infinity."""
+    ruled_out = (special.mask, special.eos) if forbid_eos else (special.mask,)
+    last = special.ends if rank_ends_last else ()
+    return summarised(Distribution(logits, ruled_out), last)
 
 
-def log_probs(signals: Signals) -> Float[Tensor, "B N V"]:
-    """log p of every token, for the rules that compare whole distributions."""
-    return signals.logits - signals.log_total.unsqueeze(-1)
+def summarised(
+    distribution: Distribution, last: tuple[int, ...] = ()
+) -> tuple[Signals, Bool[Tensor, "B N"]]:
+    """What a distribution says, and where it is not finite."""
+    probs, tokens, log_total, log_odds, bad = distribution.summary()
+    if last:
+        log_odds = distribution.odds(tokens[..., 0], last).log_odds.nan_to_num(posinf=torch.inf)
+    return Signals(probs, tokens, log_total, log_odds, last, distribution), bad
 
 
-def not_finite(logits: Float[Tensor, "B N V"]) -> Bool[Tensor, "B N"]:
-    """Positions with a NaN or an infinity; one sum sees all of them."""
-    return ~logits.sum(-1, dtype=torch.float32).isfinite()
+def ranked(signals: Signals, tokens: Int[Tensor, "B N"] | None = None) -> Odds:
+    """How sure tokens are for commitment, as a rule the predicted ones; `last` ones not at all."""
+    if tokens is not None:
+        return signals.whole.odds(tokens, signals.last)
+    confidence = signals.log_odds.sigmoid() if signals.last else signals.confidence
+    return Odds(confidence, signals.log_odds)
 
 
 def jointly_sure(
@@ -73,8 +85,11 @@ def mixture(
     if k == 1:
         return table[signals.tokens].float()
     if k is None:
-        return _expected_embedding(signals, table)
-    top, tokens = signals.logits.topk(k, dim=-1)
+        return _expected_embedding(signals.whole, table)
+    if k <= signals.top_probs.shape[-1]:
+        top, tokens = signals.top_probs[..., :k], signals.top_tokens[..., :k]
+        return weighted(top / top.sum(-1, keepdim=True), tokens, table)
+    top, tokens = signals.whole.map(lambda z: tuple(z.topk(k)))
     return weighted(top.softmax(-1), tokens, table)
 
 
@@ -94,32 +109,38 @@ def weighted(
     return torch.cat(sums).unflatten(0, weights.shape[:2])
 
 
-def _expected_embedding(
-    signals: Signals, table: Float[Tensor, "V E"], rows_at_once: int = 64
-) -> Float[Tensor, "B N E"]:
-    """softmax(z)·W_e, a few positions at a time so that no second (N, V) table is held."""
-    flat = signals.logits.flatten(0, 1)
-    chunks = [z.softmax(-1).to(table.dtype) @ table for z in flat.split(rows_at_once)]
-    return torch.cat(chunks).float().unflatten(0, signals.log_total.shape)
+def _expected_embedding(whole: Distribution, table: Float[Tensor, "V E"]) -> Float[Tensor, "B N E"]:
+    """softmax(z)·W_e."""
+    return whole.map(lambda z: ((z.softmax(-1).to(table.dtype) @ table).float(),))[0]
 
 
-def nearest_tokens(canvas: Canvas, space: Space, tokens_at_once: int = 16384) -> Int[Tensor, "B N"]:
+def nearest_tokens(canvas: Canvas, space: Space, tokens_at_once: int = 2048) -> Int[Tensor, "B N"]:
     """The embedding nearest to the state once its share of the mask, 1 − t, is taken out (Eq. 3).
 
-    A position that never moved (t = 0) has no direction yet and keeps its last prediction.
+    A position that never moved (t = 0) has no direction yet and keeps its last prediction, and so
+    does one that went straight to it: only the others are searched for.
     """
     t = canvas.progress.unsqueeze(-1)
     clean = (canvas.state - (1 - t) * space.mask) / t.clamp(min=1e-6)
-    best = torch.full_like(canvas.progress, -torch.inf)
-    tokens = canvas.tokens
-    # in pieces: an fp32 copy of a 126k x 4096 table would cost 2 GB
-    for first, rows in enumerate(space.table.split(tokens_at_once)):
+    target = space.embed(canvas.tokens)
+    off, path = (clean - target).square().sum(-1), (target - space.mask).square().sum(-1)
+    arrived = (off <= STRAIGHT**2 * path) & (canvas.tokens != space.special.mask)
+    searched = ((canvas.progress > 0) & ~arrived & ~canvas.frozen).nonzero(as_tuple=True)
+    return canvas.tokens.index_put(searched, _nearest(clean[searched], space, tokens_at_once))
+
+
+def _nearest(states: Float[Tensor, "K E"], space: Space, tokens_at_once: int) -> Int[Tensor, " K"]:
+    """The token whose embedding is nearest to each state; never the mask."""
+    best = torch.full_like(states[:, 0], -torch.inf)
+    tokens = torch.zeros_like(best, dtype=torch.long)
+    # in pieces: an fp32 copy of a 126k x 4096 table would cost 2 GB, of 2048 rows 34 MB
+    for first, rows in enumerate(space.table.split(tokens_at_once) if len(states) else ()):
         rows = rows.float()
-        score = clean @ rows.T - rows.square().sum(-1) / 2  # |w − x|² less |x|², halved, negated
+        score = states @ rows.T - rows.square().sum(-1) / 2  # |w − x|² less |x|², halved, negated
         offset = first * tokens_at_once
         if offset <= space.special.mask < offset + len(rows):
-            score[..., space.special.mask - offset] = -torch.inf
+            score[:, space.special.mask - offset] = -torch.inf
         top, index = score.max(-1)
-        tokens = torch.where((top > best) & (canvas.progress > 0), index + offset, tokens)
+        tokens = torch.where(top > best, index + offset, tokens)
         best = torch.maximum(best, top)
     return tokens

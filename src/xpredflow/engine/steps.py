@@ -20,6 +20,7 @@ class StopReason(Enum):
     STALLED = "no position got any further"
     END_OF_TEXT = "a block ended with an end-of-text token"
     BAD_LOGITS = "the model returned logits that are not finite"
+    OUT_OF_MEMORY = "one row alone does not fit into memory"
 
 
 class Frame(NamedTuple):
@@ -56,7 +57,7 @@ class Decoded:
     @property
     def failed(self) -> bool:
         """True where decoding had to be given up; `stop_reason` says where."""
-        return self.reason is StopReason.BAD_LOGITS
+        return self.reason in (StopReason.BAD_LOGITS, StopReason.OUT_OF_MEMORY)
 
     @property
     def tokens_per_forward(self) -> float:

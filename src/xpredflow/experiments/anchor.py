@@ -103,7 +103,7 @@ def _probe(
     logits = model.logits(inputs, positions, columns.expand(rows, -1))
     signals = read(logits, model.special)
     target = clean.ids[0, columns].expand(rows, -1)
-    own = signals.logits.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    own = signals.whole.at(target)
     right = (signals.tokens == target).float()
     return torch.stack([right, signals.log_total - own]).double().cpu()
 

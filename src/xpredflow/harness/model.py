@@ -10,6 +10,7 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 from tqdm import tqdm
 
+from xpredflow.engine.capacity import MOST_ROWS
 from xpredflow.engine.loop import decode_steps
 from xpredflow.engine.prompts import has_chat_template
 from xpredflow.engine.steps import Decoded
@@ -103,7 +104,7 @@ class XpredflowLM(LM):
     ) -> list[tuple[float, bool]]:
         """An estimate of a lower bound each (see `likelihood`), and whether greedy agrees."""
         pairs = [fit(self.model, self._pair(*request.arguments)) for request in requests]
-        batch = self.settings.max_batch
+        batch = self.settings.max_batch or MOST_ROWS
         bounds = estimate(
             self.model, pairs, samples=self.own.mc_num, seed=self.settings.seed, max_batch=batch
         )

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from safetensors import SafetensorError
@@ -59,18 +60,16 @@ def to_fraction(y: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
 
 
 def expected_fraction(mu: Float[Tensor, "*S"], kappa: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
-    """E[a] = a_min · ₁F₁(μκ; κ; ln 256), not 2^E[u]: the series of the info generating function.
+    """E[a] = a_min · ₁F₁(μκ; κ; ln 256), not 2^E[u]: the series of the moment generating function.
 
     Its terms are positive and fall faster than 5.55ⁿ/n!, so 48 of them reach fp64's last digit.
+    Each is the one before times (α + n)/(κ + n) · z/(n + 1): all of them are one running product.
     """
     z = -LOG2_A_MIN * math.log(2)
-    alpha, total = (mu * kappa).double(), kappa.double()
-    term = torch.ones_like(alpha)
-    series = term.clone()
-    for n in range(48):
-        term = term * (alpha + n) / (total + n) * (z / (n + 1))
-        series = series + term
-    return (2.0**LOG2_A_MIN * series).to(mu.dtype)
+    alpha, total = (mu * kappa).double().unsqueeze(-1), kappa.double().unsqueeze(-1)
+    n = torch.arange(48, dtype=torch.float64, device=mu.device)
+    terms = ((alpha + n) / (total + n) * (z / (n + 1))).cumprod(-1)
+    return (2.0**LOG2_A_MIN * (1 + terms.sum(-1))).to(mu.dtype)
 
 
 def log_density(
@@ -108,9 +107,10 @@ def sample(
     mu: Float[Tensor, "B N"], kappa: Float[Tensor, "B N"], info: StepInfo
 ) -> Float[Tensor, "B N"]:
     """y ~ Beta, row by row from the row's own generator, kept off the ends of [0, 1]."""
-    alpha, beta = (mu * kappa).double().cpu().numpy(), ((1 - mu) * kappa).double().cpu().numpy()
+    # one copy from the device and one back, whatever the batch
+    alpha, beta = torch.stack((mu * kappa, (1 - mu) * kappa)).double().cpu().numpy()
     rows = [numpy_generator(info, i).beta(alpha[i], beta[i]) for i in range(len(alpha))]
-    y = torch.stack([torch.from_numpy(row) for row in rows]).to(mu)
+    y = torch.from_numpy(np.stack(rows)).to(mu)
     return y.clamp(1e-6, 1 - 1e-6)
 
 

@@ -17,7 +17,12 @@ def synthetic_signals(confidence: Float[Tensor, "B N"]) -> Signals:
     rest = (1 - p1) * torch.tensor([1 / 2, 1 / 4, 1 / 8])
     top = torch.cat([p1, rest.minimum(p1)], dim=-1)
     tokens = torch.arange(4).expand(top.shape)
-    return Signals(top.log(), torch.zeros_like(confidence), top, tokens)
+    return Signals(
+        top_probs=top,
+        top_tokens=tokens,
+        log_total=torch.zeros_like(confidence),
+        log_odds=confidence.logit(),
+    )
 
 
 def info_at(rho: Float[Tensor, " B"]) -> StepInfo:

@@ -1,0 +1,74 @@
+"""How many rows one forward pass may hold: what fits into the memory that is free, and no more."""
+
+import os
+from collections.abc import Iterable
+
+import torch
+
+from xpredflow.engine.distribution import ACCELERATOR_CHUNK
+from xpredflow.engine.request import say_once
+from xpredflow.engine.rows import Row
+from xpredflow.types import Model
+
+MOST_ROWS = 32  # beyond it a pass takes longer in proportion, and nothing is gained
+USED_SHARE = 0.9  # of the free memory; the rest is left to fragments and to others
+STATES = 12  # tensors of a canvas's size in fp32 that a step holds at once
+ACTIVATIONS = 24  # rows of the model's width that one layer holds for each position
+KEPT_LOGITS = 4  # tensors of the logits' size that a rule with whole distributions holds
+
+
+def fitting_batch(model: Model, rows: Iterable[Row]) -> int:
+    """How many rows as long as the longest of these fit; said in one line on an accelerator."""
+    rows = list(rows)
+    free, device = free_bytes(model.embedding.device), model.embedding.device
+    if free is None:
+        return MOST_ROWS
+    each = max(bytes_of_row(model, row) for row in rows)
+    room = int(USED_SHARE * free) - 3 * ACCELERATOR_CHUNK
+    batch = max(1, min(MOST_ROWS, room // each))
+    if device.type != "cpu":
+        longest = max(len(row.ids) for row in rows)
+        say_once(
+            f"note: max_batch is {batch}: a row of {longest} positions takes about"
+            f" {each / 1e9:.2f} GB and {free / 1e9:.1f} GB are free on {device}"
+        )
+    return batch
+
+
+def bytes_of_row(model: Model, row: Row) -> int:
+    """About what a row takes beyond the weights in one pass: logits, states, activations, cache."""
+    vocabulary, width = model.embedding.shape
+    size = model.embedding.element_size()
+    positions = max(map(len, row.blocks)) * (2 if row.rule and row.rule.shadows else 1)
+    whole = row.rule is not None and getattr(row.rule.decoder, "whole_distribution", False)
+    logits = positions * vocabulary * (KEPT_LOGITS * 4 if whole else size)
+    states = STATES * positions * width * 4
+    activations = ACTIVATIONS * len(row.ids) * width * size
+    shape = getattr(model, "shape", None)
+    cached = 0
+    if model.block_size is not None and shape is not None:
+        cached = 2 * shape.layers * shape.kv_heads * shape.head_dim * len(row.ids) * size
+    return logits + states + activations + cached
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """What can still be allocated on a device; None where it does not say."""
+    if device.type == "cuda":
+        held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + held
+    if device.type == "cpu":
+        try:
+            with open("/proc/meminfo") as file:
+                facts = dict(line.split(":", 1) for line in file)
+            return int(facts["MemAvailable"].split()[0]) * 1024
+        except (OSError, KeyError):  # no Linux: what is not used by anyone is a lower bound
+            names = getattr(os, "sysconf_names", {})
+            if "SC_AVPHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
+                return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def reclaim(device: torch.device) -> None:
+    """Give back what a failed pass left reserved."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

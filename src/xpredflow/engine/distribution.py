@@ -1,0 +1,198 @@
+"""What a pass predicts everywhere, held in the head's dtype and read a few positions at a time.
+
+Over a vocabulary of 126k one fp32 copy of a response is 0.25 GB: none is ever made. Chunks are
+converted, rid of what may not be predicted, summarised and forgotten.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+# Bytes of a chunk in fp32: small enough for a CPU's cache, large enough to fill an accelerator.
+CHUNK_BYTES = {"cpu": 2**22}
+ACCELERATOR_CHUNK = 2**26
+BLOCK = 128  # tokens of which only the best is looked at first
+KEPT = 4  # likeliest tokens that are kept
+LEAST_ODDS = -1e4  # finite, so that a token without a chance still comes before a closed position
+
+
+class Odds(NamedTuple):
+    """How sure a token is: p, and log p/(1 − p), which tells apart what rounds to p = 1."""
+
+    probability: Float[Tensor, "*S"]
+    log_odds: Float[Tensor, "*S"]
+
+
+class Summary(NamedTuple):
+    """What is kept of the positions of a chunk, or of all."""
+
+    top_probs: Float[Tensor, "*S 4"]
+    top_tokens: Int[Tensor, "*S 4"]
+    log_total: Float[Tensor, "*S"]
+    log_odds: Float[Tensor, "*S"]
+    bad: Bool[Tensor, "*S"]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Logits as the head gave them; `ruled_out` tokens have no probability.
+
+    With a `bonus`, weight·log(1 + bonus) is added to them.
+    """
+
+    logits: Float[Tensor, "B N V"]
+    ruled_out: tuple[int, ...] = ()
+    bonus: Float[Tensor, "B N V"] | None = None
+    weight: float = 0.0
+
+    def map(
+        self, function: Callable[..., tuple[Tensor, ...]], *beside: Tensor
+    ) -> tuple[Tensor, ...]:
+        """`function` of fp32 logits (P, V), chunk by chunk, and the same positions of `beside`.
+
+        It may write into the logits; what it returns, positions in front, is put together.
+        """
+        return self._each(lambda z, *others: function(self.close(z), *others), *beside)
+
+    def _each(
+        self, function: Callable[..., tuple[Tensor, ...]], *beside: Tensor
+    ) -> tuple[Tensor, ...]:
+        """The same with the logits of what is ruled out still there."""
+        found = []
+        for rows, places in self._chunks():
+            others = (tensor[rows, places].flatten(0, 1) for tensor in beside)
+            found.append(function(self._chunk(rows, places), *others))
+        shape = self.logits.shape[:2]
+        if not found:  # no row, or no position
+            some = [tensor.new_zeros(1, *tensor.shape[2:]) for tensor in beside]
+            empty = function(self.logits.new_zeros(1, self.logits.shape[-1]).float(), *some)
+            return tuple(part.new_zeros(*shape, *part.shape[1:]) for part in empty)
+        whole = [
+            parts[0] if len(parts) == 1 else torch.cat(parts) for parts in zip(*found, strict=True)
+        ]
+        return tuple(part.unflatten(0, shape) for part in whole)
+
+    def row(self, i: int) -> "Distribution":
+        """One row of the batch alone."""
+        bonus = None if self.bonus is None else self.bonus[i : i + 1]
+        return replace(self, logits=self.logits[i : i + 1], bonus=bonus)
+
+    def _chunk(self, rows: slice, places: slice) -> Float[Tensor, "P V"]:
+        """Logits of some positions as an fp32 copy, with what is added to them."""
+        chunk = self.logits[rows, places].flatten(0, 1).to(torch.float32, copy=True)
+        if self.bonus is not None:
+            chunk += self.weight * self.bonus[rows, places].flatten(0, 1).log1p()
+        return chunk
+
+    def close(self, chunk: Float[Tensor, "P V"]) -> Float[Tensor, "P V"]:
+        """Take what is ruled out from a chunk of logits, in place."""
+        for token in self.ruled_out:
+            chunk[:, token] = -torch.inf
+        return chunk
+
+    def at(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
+        """The logits of these tokens."""
+        index = tokens.unsqueeze(-1)
+        found = self.logits.gather(-1, index).float().squeeze(-1)
+        if self.bonus is not None:
+            found = found + self.weight * self.bonus.gather(-1, index).squeeze(-1).log1p()
+        for token in self.ruled_out:
+            found = found.masked_fill(tokens == token, -torch.inf)
+        return found
+
+    def summary(self) -> Summary:
+        """The likeliest tokens of every position, and where the logits are not finite."""
+
+        def of_chunk(z: Tensor) -> tuple[Tensor, ...]:
+            bad = ~z.sum(-1).isfinite()  # one sum sees a NaN or an infinity anywhere
+            z = self.close(z)
+            top, tokens = likeliest(z)
+            odds = odds_of(z, tokens[:, 0], top[:, 0] - top[:, 1])
+            probs = (top - top[:, :1]).exp() * odds.probability.unsqueeze(-1)
+            log_total = top[:, 0] + torch.nn.functional.softplus(-odds.log_odds)
+            return probs, tokens, log_total, odds.log_odds, bad
+
+        probs, tokens, log_total, log_odds, bad = self._each(of_chunk)
+        # what is no number says nothing: its row ends with this pass, no rule shall trip over it
+        broken = log_odds.isnan()
+        return Summary(
+            torch.where(broken.unsqueeze(-1), 1 / KEPT, probs),
+            tokens,
+            torch.where(broken, 0.0, log_total),
+            torch.where(broken, 0.0, log_odds),
+            bad,
+        )
+
+    def odds(self, tokens: Int[Tensor, "B N"], without: tuple[int, ...] = ()) -> Odds:
+        """p and log-odds of these tokens; those in `without` get none, the others share it."""
+        left = replace(self, ruled_out=(*self.ruled_out, *without))
+        return Odds(*left.map(odds_of, tokens))
+
+    def entropy(self) -> Float[Tensor, "B N"]:
+        """H in nats; a sum of positive terms, so that a small one keeps its digits."""
+
+        def of_chunk(z: Tensor) -> tuple[Tensor]:
+            below = z - z.amax(-1, keepdim=True)
+            p = torch.softmax(below, -1)
+            # clamped: a token without a chance adds 0, not 0·∞
+            return (-p.amax(-1).log() - (p * below.clamp_(min=-200)).sum(-1),)
+
+        return self.map(of_chunk)[0]
+
+    def _chunks(self) -> Iterator[tuple[slice, slice]]:
+        """Whole rows while they are small, else some positions of one row."""
+        rows, positions, tokens = self.logits.shape
+        room = CHUNK_BYTES.get(self.logits.device.type, ACCELERATOR_CHUNK) // (4 * tokens)
+        if positions == 0:
+            return
+        if positions <= room:
+            for row in range(0, rows, room // positions):
+                yield slice(row, row + room // positions), slice(None)
+            return
+        for row in range(rows):
+            for place in range(0, positions, max(1, room)):
+                yield slice(row, row + 1), slice(place, place + max(1, room))
+
+
+def likeliest(z: Float[Tensor, "P V"]) -> tuple[Float[Tensor, "P 4"], Int[Tensor, "P 4"]]:
+    """The four best logits and their tokens; of equal ones the lowest token is the first.
+
+    Only the blocks with the best maxima can hold them: the vocabulary is read once.
+    """
+    whole = z.shape[-1] // BLOCK * BLOCK
+    tokens = None
+    candidates = z
+    if z.shape[-1] > 2 * KEPT * BLOCK:
+        blocks = z[:, :whole].unflatten(-1, (-1, BLOCK))
+        best = blocks.amax(-1)
+        first = best.argmax(-1, keepdim=True)  # the lowest of equal ones must be among them
+        chosen = best.scatter(-1, first, torch.inf).topk(KEPT).indices.sort(-1).values
+        inside = torch.arange(BLOCK, device=z.device)
+        tokens = (chosen.unsqueeze(-1) * BLOCK + inside).flatten(1)
+        rest = torch.arange(whole, z.shape[-1], device=z.device).expand(len(z), -1)
+        tokens = torch.cat((tokens, rest), dim=-1)
+        candidates = z.gather(-1, tokens)
+    first = candidates.argmax(-1, keepdim=True)
+    others = candidates.scatter(-1, first, -torch.inf).topk(KEPT - 1).indices
+    index = torch.cat((first, others), dim=-1)
+    return candidates.gather(-1, index), index if tokens is None else tokens.gather(-1, index)
+
+
+def odds_of(
+    z: Float[Tensor, "P V"], tokens: Int[Tensor, " P"], lead: Float[Tensor, " P"] | None = None
+) -> Odds:
+    """p of these tokens against all others together, each summed by itself.
+
+    `lead` over the runner-up stands in for the log-odds where all others round to nothing.
+    """
+    p, index = torch.softmax(z, -1), tokens.unsqueeze(-1)
+    own = p.gather(-1, index).squeeze(-1)
+    others = p.scatter_(-1, index, 0.0).sum(-1)
+    log_odds = own.log() - others.log()
+    if lead is not None:
+        log_odds = torch.where(others > 0, log_odds, lead)
+    return Odds(own, log_odds.clamp(min=LEAST_ODDS))

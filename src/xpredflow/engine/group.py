@@ -1,0 +1,137 @@
+"""The rows of one decoder: they share a canvas, and one call of its rule moves all of them."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from xpredflow.engine.rows import Row, Rule
+from xpredflow.engine.signals import read_checked
+from xpredflow.types import Canvas, Event, Space, StepInfo
+
+
+@dataclass(frozen=True)
+class Part:
+    """A group's share of a pass, before anything of it is accepted.
+
+    `outcome` says for every row where its logits are not finite (-1: nowhere), whether it has
+    converged, gave up or left early: all that the host must know, in one tensor.
+    """
+
+    group: "Group"
+    canvas: Canvas
+    event: Event
+    outcome: Int[Tensor, "G 4"]
+
+
+class Group:
+    """What the host decides of its rows becomes tensors here, once, when rows join or leave."""
+
+    def __init__(self, rule: Rule, rows: list[Row], space: Space) -> None:
+        self.rule, self.rows, self.space = rule, rows, space
+        self.width = max(len(row.open) for row in rows)
+        places = [row.open + [-1] * (self.width - len(row.open)) for row in rows]
+        numbers = [[row.step, row.budget, *at] for row, at in zip(rows, places, strict=True)]
+        table = torch.tensor(numbers, dtype=torch.long).to(space.table.device)
+        self.step, self.budget, self.positions = table[:, 0], table[:, 1], table[:, 2:]
+        self.canvas = Canvas.blank(self.positions < 0, space)
+
+    @torch.no_grad()
+    def advance(
+        self, logits: Float[Tensor, "G N V"], shadow: Float[Tensor, "G N V"] | None
+    ) -> Part:
+        """What the pass says, and what the decoder makes of it; nothing is changed yet."""
+        rule, special = self.rule, self.space.special
+        signals, bad = read_checked(logits, special, rule.forbid_eos, rule.rank_ends_last)
+        if shadow is not None:
+            beside, bad_beside = read_checked(shadow, special, rule.forbid_eos, rule.rank_ends_last)
+            signals, bad = replace(signals, shadow=beside), bad | bad_beside
+        canvas, event = rule.decoder.step(self.canvas, signals, self.info(), self.space)
+        # a Step may be kept, so the logits do not go with it
+        event = event._replace(signals=event.signals.summary())
+        return Part(self, canvas, event, self._outcome(canvas, bad & ~canvas.frozen))
+
+    def _outcome(self, canvas: Canvas, bad: Bool[Tensor, "G N"]) -> Int[Tensor, "G 4"]:
+        converged = self.rule.decoder.stop(canvas)
+        stalled = getattr(self.rule.decoder, "stalled", None)
+        gave_up = torch.zeros_like(converged) if stalled is None else stalled(canvas)
+        exited = getattr(self.rule.decoder, "exited", None)
+        left = torch.zeros_like(converged) if exited is None else exited(canvas)
+        first = torch.where(bad.any(-1), bad.long().argmax(-1), -1)
+        return torch.stack((first, converged.long(), gave_up.long(), left.long()), dim=-1)
+
+    def accept(self, part: Part) -> None:
+        """The pass counts."""
+        self.canvas, self.step = part.canvas, self.step + 1
+        for row in self.rows:
+            row.step, row.used = row.step + 1, row.used + 1
+            row.shadowed += len(row.open) if self.rule.shadows else 0
+
+    def info(self) -> StepInfo:
+        """Where each row stands in its block."""
+        return StepInfo(
+            step=self.step,
+            budget=self.budget,
+            rows=tuple(row.randomness for row in self.rows),
+            seed=tuple(row.seed for row in self.rows),
+            block=tuple(row.block for row in self.rows),
+            passes=tuple(row.step for row in self.rows),
+        )
+
+    def changed(self, kept: list[int], joining: list[Row]) -> "Group":
+        """The rows at these places, and beside them others that begin a block."""
+        rows = [self.rows[i] for i in kept] + joining
+        group = Group(self.rule, rows, self.space)
+        group.canvas = carried_over(self.canvas, kept, group.canvas)
+        return group
+
+    def finish(self, ending: list[int]) -> tuple[list[list[int]], list[list[float]]]:
+        """Tokens and progress of rows that end, on the host; watchers see what is emitted."""
+        canvas, everyone = self.canvas, len(ending) == len(self.rows)
+        index = torch.tensor(ending).to(canvas.tokens.device)
+        part = canvas if everyone else rows_of(canvas, index)
+        tokens = self.rule.decoder.finish(part, self.space)
+        self.canvas = canvas.update(tokens=canvas.tokens.index_copy(0, index, tokens))
+        # one copy for both: float64 holds every token id
+        ids, progress = torch.stack((tokens.double(), part.progress.double())).tolist()
+        return [[int(token) for token in row] for row in ids], progress
+
+
+def rows_of(canvas: Canvas, index: Int[Tensor, " K"]) -> Canvas:
+    """Some rows of a canvas."""
+    return Canvas(
+        state=canvas.state[index],
+        progress=canvas.progress[index],
+        tokens=canvas.tokens[index],
+        frozen=canvas.frozen[index],
+        memory={name: tensor[index] for name, tensor in canvas.memory.items()},
+    )
+
+
+def carried_over(old: Canvas, kept: list[int], blank: Canvas) -> Canvas:
+    """The kept rows of the old canvas on top of a blank one, cut or padded to its width."""
+    if not kept:
+        return blank
+    index = torch.tensor(kept).to(blank.progress.device)
+    width = min(old.progress.shape[1], blank.progress.shape[1])
+
+    def merge(before: Tensor, after: Tensor) -> Tensor:
+        if before.ndim > 1:
+            after[: len(kept), :width] = before[index, :width]
+        else:
+            after[: len(kept)] = before[index]
+        return after
+
+    def remembered(before: Tensor) -> Tensor:
+        """Per row or per position; rows that join start at zero."""
+        rows, positions = blank.progress.shape
+        shape = (rows, positions, *before.shape[2:]) if before.ndim > 1 else (rows,)
+        return merge(before, before.new_zeros(shape))
+
+    return blank.update(
+        state=merge(old.state, blank.state),
+        progress=merge(old.progress, blank.progress),
+        tokens=merge(old.tokens, blank.tokens),
+        memory={name: remembered(tensor) for name, tensor in old.memory.items()},
+    )

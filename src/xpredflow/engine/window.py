@@ -1,0 +1,165 @@
+"""What one call of the model reads: left-padded context of some rows, and where to look."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from xpredflow.engine.group import Group
+from xpredflow.engine.guidance import guided_logits
+from xpredflow.engine.rows import Row
+from xpredflow.types import Cache, Model, Space, shadow
+
+
+@dataclass(frozen=True)
+class Share:
+    """The rows of one group in a window: `rows` of the window, `members` of the group.
+
+    `here` are the (row, column) pairs of the window that hold the group's canvas at `there`.
+    """
+
+    group: int
+    rows: slice
+    members: list[int]
+    here: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
+    there: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Tensors that stay the same from pass to pass, and the same objects, until rows change.
+
+    With shadows M = 2N columns are read, the canvas and then its shadows; else M = N.
+    """
+
+    context: Float[Tensor, "G L E"]
+    positions: Int[Tensor, "G L"]
+    columns: Int[Tensor, "G M"]
+    slots: Int[Tensor, " G"]
+    given: Bool[Tensor, "G L"]
+    cfg_scale: float
+    width: int
+    shares: list[Share]
+
+    def logits(
+        self, model: Model, groups: list[Group], cache: Cache | None
+    ) -> Float[Tensor, "G M V"]:
+        """One call of the model, with the canvases as they are now."""
+        inputs = self.context.clone()
+        for share in self.shares:
+            state = groups[share.group].canvas.state[share.there]
+            inputs[share.here] = state.to(inputs.dtype)
+        if self.cfg_scale:
+            at, columns = self.positions, self.columns
+            return guided_logits(model, inputs, self.given, at, columns, self.cfg_scale)
+        slots = None if cache is None else self.slots
+        return model.logits(inputs, self.positions, self.columns, cache, slots)
+
+
+def make_windows(
+    model: Model, groups: list[Group], space: Space, cache: Cache | None
+) -> list[Window]:
+    """As a rule one; rows whose context is not cached yet, shadows and guided rows have their own.
+
+    Guided rows are read whole: what is cached has seen the prompt.
+    """
+    kinds: dict[tuple[bool, bool, float], list[tuple[int, int]]] = {}
+    for g, group in enumerate(groups):
+        scale = group.rule.cfg_scale
+        for i, row in enumerate(group.rows):
+            is_new = cache is not None and not scale and is_fresh(model, row)
+            kinds.setdefault((is_new, group.rule.shadows, scale), []).append((g, i))
+    return [
+        _window(model, groups, members, space, None if scale else cache, shadows, scale)
+        for (_, shadows, scale), members in kinds.items()
+    ]
+
+
+def block_start(model: Model, row: Row) -> int:
+    """Where the block that is being decoded begins in a block-causal model."""
+    size = model.block_size or 1
+    return (row.offset + row.open[0]) // size * size - row.offset
+
+
+def is_fresh(model: Model, row: Row) -> bool:
+    """Whether something before the block is not in the cache yet."""
+    return row.cached < block_start(model, row)
+
+
+def _span(model: Model, row: Row, cache: Cache | None) -> range:
+    """Positions the model must read: all, or those after the cache up to the block's end."""
+    if cache is None or model.block_size is None:
+        return range(len(row.ids))
+    return range(row.cached, block_start(model, row) + model.block_size)
+
+
+def _window(
+    model: Model,
+    groups: list[Group],
+    members: list[tuple[int, int]],
+    space: Space,
+    cache: Cache | None,
+    shadows: bool,
+    cfg_scale: float,
+) -> Window:
+    rows = [groups[g].rows[i] for g, i in members]
+    spans = [_span(model, row, cache) for row in rows]
+    length, width = max(map(len, spans)), max(len(row.open) for row in rows)
+    ids = torch.zeros(len(rows), length, dtype=torch.long)
+    positions, columns = torch.full((len(rows), length), -1), torch.zeros(len(rows), width).long()
+    beside = torch.full((len(rows), width), -1)
+    given = torch.zeros(len(rows), length + (width if shadows else 0), dtype=torch.bool)
+    for i, (row, span) in enumerate(zip(rows, spans, strict=True)):
+        pad = length - len(span)
+        ids[i, pad:] = row.ids[span.start : span.stop]
+        positions[i, pad:] = torch.arange(span.start, span.stop) + row.offset
+        if row.given is not None:
+            given[i, pad:length] = row.given[span.start : span.stop]
+        columns[i, : len(row.open)] = torch.tensor(row.open) + (pad - span.start)
+        beside[i, : len(row.open)] = shadow(torch.tensor(row.open) + row.offset)
+    shares = [
+        _share(g, members, rows, columns, space) for g in dict.fromkeys(g for g, _ in members)
+    ]
+    if shadows:
+        # behind the row, under the mask
+        ids = torch.cat((ids, torch.full((len(rows), width), space.special.mask)), dim=1)
+        positions = torch.cat((positions, beside), dim=1)
+        behind = torch.arange(length, length + width).expand(len(rows), -1)
+        columns = torch.cat((columns, behind), dim=1)
+    device = space.table.device
+    return Window(
+        context=space.table[ids.to(device)],
+        positions=positions.to(device),
+        columns=columns.to(device),
+        slots=torch.tensor([row.slot for row in rows]).to(device),
+        given=given.to(device),
+        cfg_scale=cfg_scale,
+        width=width,
+        shares=shares,
+    )
+
+
+def _share(
+    group: int,
+    members: list[tuple[int, int]],
+    rows: list[Row],
+    columns: Int[Tensor, "G N"],
+    space: Space,
+) -> Share:
+    mine = [(at, i) for at, (g, i) in enumerate(members) if g == group]
+    places = [
+        (at, int(column), i, slot)
+        for at, i in mine
+        for slot, column in enumerate(columns[at, : len(rows[at].open)].tolist())
+    ]
+    here_row, here_column, there_row, there_slot = (
+        torch.tensor(places, dtype=torch.long).reshape(-1, 4).to(space.table.device).unbind(-1)
+    )
+    return Share(
+        group=group,
+        rows=slice(mine[0][0], mine[-1][0] + 1),
+        members=[i for _, i in mine],
+        here=(here_row, here_column),
+        there=(there_row, there_slot),
+    )
