@@ -195,3 +195,8 @@ def test_a_class_without_inputs_embeds_is_refused(tmp_path):
     word_tokenizer().save_pretrained(str(tmp_path))
     with pytest.raises(InputError, match="PerceiverForMaskedLM"):
         load(tmp_path)
+
+
+def test_training_on_a_head_with_a_bias_is_refused_with_the_reason(model):
+    with pytest.raises(InputError, match=r"cannot be aligned: .* linear layer without a bias"):
+        model.trunk()
