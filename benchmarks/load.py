@@ -2,6 +2,7 @@
 
     python benchmarks/load.py                       # 2 GB, the dense LLaDA layout
     python benchmarks/load.py --shape llada2        # 2 GB, stacked experts
+    python benchmarks/load.py --shape qwen3-0.6b    # dllm's Qwen3-0.6B: 1.19 GB, a tied head
     python benchmarks/load.py --shape llada-8b      # the real LLaDA-8B: 16.03 GB in 6 shards
 
 The checkpoint is generated in bf16 in a temporary directory (or in --keep DIR, and reused from
@@ -68,6 +69,24 @@ LLADA2_MINI: dict[str, Any] = {
     "vocab_size": 157184,
     "max_position_embeddings": 32768,
 }
+QWEN3_06B: dict[str, Any] = {
+    "architectures": ["A2DQwen3LMHeadModel"],
+    "model_type": "a2d-qwen3",
+    "masked_diffusion": {"block": 0},
+    "hidden_size": 1024,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "intermediate_size": 3072,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000,
+    "vocab_size": 151936,
+    "max_position_embeddings": 40960,
+    "eos_token_id": 151645,
+    "tie_word_embeddings": True,
+}
+WHOLE = {"llada-8b": LLADA_8B, "qwen3-0.6b": QWEN3_06B}  # shapes that are taken as they are
 
 
 def main() -> None:
@@ -92,8 +111,8 @@ def main() -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--shape", choices=["llada", "llada2", "llada-8b"], default="llada")
-    parser.add_argument("--gigabytes", type=float, default=2.0, help="ignored by llada-8b")
+    parser.add_argument("--shape", choices=["llada", "llada2", *WHOLE], default="llada")
+    parser.add_argument("--gigabytes", type=float, default=2.0, help="of llada and llada2")
     parser.add_argument("--keep", type=Path, help="write to this directory, or reuse what is there")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -101,8 +120,8 @@ def parse() -> argparse.Namespace:
 
 def config_for(shape: str, gigabytes: float) -> dict[str, Any]:
     """The published shape, narrowed or cut in depth to about this size."""
-    if shape == "llada-8b":
-        return LLADA_8B
+    if shape in WHOLE:
+        return WHOLE[shape]
     if shape == "llada2":
         # A small vocabulary, so that the experts are what is measured: 1.64 GB in each layer.
         small = {"vocab_size": 8192, "mask_token_id": 0, "eos_token_id": 1}

@@ -35,7 +35,7 @@ WITHIN = () if SAYS_SO else ("--gen-length", "64")
 
 # Words of commands that are only parsed, and why.
 ONLY_PARSED = {
-    r"[A-Z][\w.-]*/LLaDA\S*|allenai/\S+|inclusionAI/\S+": "a model or dataset of the hub",
+    r"(GSAI-ML|allenai|inclusionAI|dllm-hub)/\S+": "a model or dataset of the hub",
     r"torchrun": "starts several processes: the tests of each command do so themselves",
     r"humaneval|mbpp|gsm8k": "needs a published data set",
     r"--resume": "needs a run that was stopped half-way: the tests of trainings stop some",

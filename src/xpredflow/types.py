@@ -39,7 +39,9 @@ class Model(Protocol):
     """A model as the engine sees it: embeddings in, logits at some columns out.
 
     `block_size` is the native block of a block-causal model (blocks anchored at absolute position
-    0), or None for a fully bidirectional one. `tokenizer` is a Hugging Face fast tokenizer or None.
+    0), or None for a fully bidirectional one; a model with `anchored_at_response` gets rows whose
+    first position is such that the response begins a block. `tokenizer` is a Hugging Face fast
+    tokenizer or None.
     """
 
     name: str

@@ -25,7 +25,8 @@ Model = Annotated[
         "--model",
         "-m",
         help="An embedded model, a checkpoint's directory or a hub id; default: tiny-aligned, or"
-        " tiny where weights are to be trained.",
+        " tiny where weights are to be trained. +mask=ID behind it, +block=N, ... say what its"
+        " files leave out.",
         offers=complete.model_names,
     ),
 ]
