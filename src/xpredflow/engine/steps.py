@@ -22,7 +22,11 @@ class StopReason(Enum):
 
 
 class Frame(NamedTuple):
-    """One row's share of a Step, in plain values: what is traced, shown and served."""
+    """One row's share of a Step, in plain values: what is traced, shown and served.
+
+    `tokens` are what the positions hold by now; `candidates` are the four likeliest of the pass
+    with their `probabilities`; `step_size` is a, None under a decoder that has no such thing.
+    """
 
     row: int
     step: int
@@ -32,6 +36,9 @@ class Frame(NamedTuple):
     confidence: list[float]
     reedited: list[bool]
     committed: list[bool]
+    candidates: Sequence[list[int]] = ()
+    probabilities: Sequence[list[float]] = ()
+    step_size: list[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -91,5 +98,9 @@ class Step:
             event.signals.confidence,
             event.reedited,
             event.committed,
+            event.signals.top_tokens,
+            event.signals.top_probs,
         )
-        return Frame(self.rows[i], self.index[i], *(column[i][real].tolist() for column in columns))
+        values = [column[i][real].tolist() for column in columns]
+        step_size = None if event.action is None else event.action.fraction[i][real].tolist()
+        return Frame(self.rows[i], self.index[i], *values, step_size=step_size)
