@@ -12,6 +12,7 @@ from xpredflow.engine.budget import describe_budget, resolve_budget
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.evaluation import run as evaluation
 from xpredflow.evaluation.run import Job, Records, Summary, evaluate_job, summarise
+from xpredflow.evaluation.samples import Sample
 from xpredflow.experiments.jobs import problems_digest, slug
 from xpredflow.experiments.rules import Rules
 from xpredflow.models import embedded
@@ -117,6 +118,7 @@ class Measured:
     budget: str  # share and passes, such as `1/4 (16 passes)`
     cap: int
     rules: Rules = field(default_factory=dict)
+    samples: tuple[Sample, ...] = field(default=(), repr=False)
 
     def entry(self) -> dict[str, Any]:
         """As plain values."""
@@ -186,7 +188,7 @@ class Bench(AbstractContextManager["Bench"]):
                 )
         found = summarise(samples, job)
         self.watch.say(f"{title}: {found.accuracy:.1%} in {found.passes_mean:.1f} passes")
-        return Measured(found, budget, cap, rules)
+        return Measured(found, budget, cap, rules, tuple(samples))
 
     def _file(self, source: Source, task: Task, job: Job, rules: Rules) -> Path | None:
         if self.plan.out is None:

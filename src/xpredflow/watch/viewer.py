@@ -37,24 +37,17 @@ def build_page(traces: Sequence[Trace], title: str = "") -> str:
     check_columns(traces)
     lines = "".join(line + "\n" for trace in traces for line in encode(trace))
     packed = base64.b64encode(zlib.compress(lines.encode(), 7)).decode()
-    style, script = _part("style.css"), "\n".join(map(_part, SCRIPTS))
+    style, script = part("style.css"), "\n".join(map(part, SCRIPTS))
     # whatever gets into the page, only this script and this style are obeyed
-    rules = (
-        "default-src 'none'",
-        f"script-src '{_digest(script)}'",
-        f"style-src '{_digest(style)}'",
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
     filled = {
         "TITLE": html.escape(title or "xpredflow: how an answer settles"),
-        "POLICY": "; ".join(rules),
+        "POLICY": f"{style_policy(style)}; script-src '{_digest(script)}'",
         "STYLE": style,
         "SCRIPT": script,
         "TRACE": packed,
     }
     # in one go: what is filled in may itself look like a place to fill in
-    return re.sub("%([A-Z]+)%", lambda place: filled[place[1]], _part("page.html"))
+    return re.sub("%([A-Z]+)%", lambda place: filled[place[1]], part("page.html"))
 
 
 def check_columns(traces: Sequence[Trace]) -> None:
@@ -80,7 +73,14 @@ def page_path(path: str | Path) -> Path:
     return path
 
 
-def _part(name: str) -> str:
+def style_policy(style: str) -> str:
+    """A policy under which nothing is loaded and only this style sheet is obeyed."""
+    rules = ("default-src 'none'", "base-uri 'none'", "form-action 'none'")
+    return "; ".join((*rules, f"style-src '{_digest(style)}'"))
+
+
+def part(name: str) -> str:
+    """A file of watch/page."""
     return (files("xpredflow.watch") / "page" / name).read_text(encoding="utf-8")
 
 
