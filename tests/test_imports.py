@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent / "src" / "xpredflow"
 LEVELS = [
     ["errors"],
     ["files", "processes", "settings", "registry", "tasks.base"],  # the ground
-    ["jsonl"],
+    ["jsonl", "figures"],
     ["types"],
     ["engine.signals", "engine.randomness", "sandbox"],
     ["policies", "models"],
