@@ -11,7 +11,7 @@ from xpredflow.engine.steps import Decoded, Frame, StopReason
 from xpredflow.tasks.base import Verdict
 from xpredflow.types import Model
 from xpredflow.watch.text import TokenText
-from xpredflow.watch.trace import Header, Layout, Trace
+from xpredflow.watch.trace import Header, Layout, Trace, record
 
 
 def decode_steps(decoder="flow", model: Model | None = None, asked=None, **options):
@@ -24,9 +24,8 @@ def decode_steps(decoder="flow", model: Model | None = None, asked=None, **optio
 
 
 def toy_trace(decoder="flow", model: Model | None = None, asked=None, **options) -> Trace:
-    model = model or ToyModel()
-    header, steps = decode_steps(decoder, model, asked, **options)
-    return Trace.of(header, steps, TokenText(model.tokenizer))
+    options = {"gen_length": 6, **options}
+    return record(model or ToyModel(), asked or prompts(3), decoder=decoder, **options)
 
 
 def made_up(passes: int, length: int, *, title="flow", seed=0, words=None, prompt="a prompt"):

@@ -11,10 +11,7 @@ import pytest
 from recorded import made_up, toy_trace
 
 from xpredflow import load, make_task
-from xpredflow.engine import loop
-from xpredflow.engine.request import resolve
-from xpredflow.watch.text import TokenText
-from xpredflow.watch.trace import Header, Trace
+from xpredflow.watch.trace import Trace, record
 from xpredflow.watch.viewer import write_page
 
 SCREENSHOTS = os.environ.get("XPREDFLOW_SCREENSHOTS")
@@ -25,7 +22,13 @@ PASS = "#pass"
 def keep(page: Any, name: str) -> None:
     """A picture for the documentation, where one is asked for."""
     if SCREENSHOTS:
-        page.screenshot(path=str(Path(SCREENSHOTS) / f"{name}.png"))
+        from PIL import Image
+
+        file = Path(SCREENSHOTS) / f"{name}.png"
+        page.screenshot(path=str(file))
+        with Image.open(file) as picture:  # a quarter of the bytes, and nobody sees it
+            small = picture.convert("RGB").quantize(64)
+        small.save(file, optimize=True)
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +37,15 @@ def traces() -> list[Trace]:
     model, task = load("tiny-aligned"), make_task(TASK)
     problem = task.problem("validation", NUMBER)
     made = []
-    for title, decoder, options in (
-        ("flow", "flow", {}),
-        ("threshold decoding", "threshold:0.9", {}),
-        ("mask prediction", "mask", {"budget": 6}),
+    for title, decoder, budget in (
+        ("flow", "flow", None),
+        ("threshold decoding", "threshold:0.9", None),
+        ("mask prediction", "mask", 6),
     ):
-        settings, rules = resolve(decoder, {"gen_length": task.response_length, **options}, model)
-        rows = loop.make_rows(model, problem.prompt, settings)
-        header = Header.of(model, rows, [problem.prompt], rules, settings, title=title)
-        steps = loop.decode_rows(model, rows, rules, settings)
-        trace = Trace.of(header, steps, TokenText(model.tokenizer))
+        length = task.response_length
+        trace = record(
+            model, problem.prompt, decoder=decoder, title=title, gen_length=length, budget=budget
+        )
         [done] = trace.decoded
         made.append(trace.judged({done.row: task.score(problem, done.text, None)}))
     return made

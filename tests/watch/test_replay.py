@@ -1,4 +1,7 @@
 import io
+import os
+import sys
+import termios
 from xml.etree import ElementTree
 
 import pytest
@@ -6,7 +9,7 @@ from recorded import ByteModel, made_up, toy_trace
 from rich.console import Console
 
 from xpredflow.watch.animation import HOLD, draw
-from xpredflow.watch.replay import FASTEST, Replay
+from xpredflow.watch.replay import FASTEST, Keyboard, Replay
 from xpredflow.watch.slides import MOST_SLIDES, WIDTHS, make_show
 from xpredflow.watch.terminal import Column
 
@@ -127,3 +130,17 @@ def test_a_moving_picture_has_a_frame_per_pass(tmp_path, name):
         picture.load()
         assert picture.info["duration"] == 100 * (HOLD + 1)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_keys_are_read_as_they_are_pressed_and_the_terminal_is_as_before(monkeypatch):
+    ours, theirs = os.openpty()
+    with open(theirs) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        before = termios.tcgetattr(theirs)
+        with Keyboard() as keyboard:
+            assert keyboard.read(0.0) is None
+            for sent, meant in ((b" ", "play"), (b"\x1b[D", "back"), (b"z", "other")):
+                os.write(ours, sent)
+                assert keyboard.read(5.0) == meant
+        assert termios.tcgetattr(theirs) == before
+    os.close(ours)

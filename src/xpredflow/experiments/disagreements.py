@@ -4,16 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from xpredflow.engine.loop import decode_rows, make_rows
-from xpredflow.engine.request import resolve
 from xpredflow.errors import InputError
 from xpredflow.experiments.bench import Bench, Source, Trial
 from xpredflow.experiments.parallelism import Point
 from xpredflow.tasks import prompt_of
 from xpredflow.tasks.base import Task, Verdict
 from xpredflow.watch.index_page import Entry, write_index
-from xpredflow.watch.text import TokenText
-from xpredflow.watch.trace import Header, Trace
+from xpredflow.watch.trace import Trace, record
 from xpredflow.watch.viewer import MOST_COLUMNS, write_page
 
 PER_TASK = 20  # pages; how many more there are is said
@@ -110,13 +107,8 @@ def _recorded(
     """The same rows again, with every pass kept; a verdict is of the same text or not told."""
     model, trial = bench.model(source), point.trial or Trial(point.decoder)
     options = {"gen_length": task.response_length, **bench.plan.options_of(trial)}
-    settings, decoder = resolve(trial.decoder, options, model)
     prompts = {n: prompt_of(task.problem(bench.plan.split, n)) for n in numbers}
-    rows = make_rows(model, prompts, settings)
-    asked = list(prompts.values())
-    header = Header.of(model, rows, asked, decoder, settings, title=point.decoder)
-    steps = decode_rows(model, rows, decoder, settings)
-    trace = Trace.of(header, steps, TokenText(model.tokenizer))
+    trace = record(model, prompts, decoder=trial.decoder, title=point.decoder, **options)
     samples = {sample.number: sample for sample in point.found.samples}
     verdicts = {
         done.row: Verdict(samples[done.row].passed, samples[done.row].reason)

@@ -1,18 +1,21 @@
 """A recorded decode: what was asked, every Frame, every answer, and what a grader said of it.
 
-trace = Trace.of(header, decode_rows(model, rows, rules, settings), TokenText(model.tokenizer))
+trace = record(load("tiny-aligned"), question, decoder="threshold:0.9")
 for recording in trace.recordings():
     print(recording.title, recording.decoded.passes)
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 from xpredflow.decoders import effective_settings
-from xpredflow.engine.request import Options
+from xpredflow.engine.loop import decode_rows, make_rows
+from xpredflow.engine.prompts import Prompts, numbered
+from xpredflow.engine.request import DecodeOptions, Options, resolve
 from xpredflow.engine.rows import Row
 from xpredflow.engine.steps import Decoded, Frame, Step
+from xpredflow.models.wrap import check_model
 from xpredflow.tasks.base import Verdict
 from xpredflow.types import Decoder, Model
 from xpredflow.watch.text import TokenText, prompt_text
@@ -169,3 +172,22 @@ class Trace:
             {number: verdict for number, verdict in self.verdicts.items() if number == row},
             self.text,
         )
+
+
+def record(
+    model: Model,
+    prompts: Prompts,
+    *,
+    decoder: str | Decoder | None = None,
+    title: str = "",
+    **options: Unpack[DecodeOptions],
+) -> Trace:
+    """Decode and keep every pass; options are those of `generate`."""
+    settings, rules = resolve(decoder, dict(options), check_model(model))
+    check_model(model, rules)
+    rows = make_rows(model, prompts, settings)
+    asked = list(numbered(prompts, settings.first_row).values())
+    name = decoder if isinstance(decoder, str) else ""
+    header = Header.of(model, rows, asked, rules, settings, name=name, title=title)
+    steps = decode_rows(model, rows, rules, settings)
+    return Trace.of(header, steps, TokenText(model.tokenizer))

@@ -175,16 +175,10 @@ def _answer(
     stage: Stage, task: "Task", problem: "Problem", title: str, decoder: str, **more: Any
 ) -> "Trace":
     """What one decoder does, to be shown together with the others."""
-    from xpredflow.engine import loop
-    from xpredflow.engine.request import resolve
-    from xpredflow.watch.text import TokenText
-    from xpredflow.watch.trace import Header, Trace
+    from xpredflow.watch.trace import record
 
-    settings, rules = resolve(decoder, stage.options(task, decoder, **more), stage.model)
-    rows = loop.make_rows(stage.model, problem.prompt, settings)
-    header = Header.of(stage.model, rows, [problem.prompt], rules, settings, title=title)
-    steps = loop.decode_rows(stage.model, rows, rules, settings)
-    trace = Trace.of(header, steps, TokenText(stage.model.tokenizer))
+    options = stage.options(task, decoder, **more)
+    trace = record(stage.model, problem.prompt, decoder=decoder, title=title, **options)
     [done] = trace.decoded
     return trace.judged({done.row: stage.grade(task, problem, done.text)})
 
