@@ -11,8 +11,8 @@ ROOT = Path(__file__).parent.parent / "src" / "xpredflow"
 # stands lower than the rest of its room.
 LEVELS = [
     ["errors"],
-    ["files", "processes", "settings", "registry", "tasks.base"],  # the ground
-    ["jsonl", "figures"],
+    ["figures", "files", "processes", "settings", "registry", "tasks.base"],  # the ground
+    ["jsonl"],
     ["types"],
     ["engine.signals", "engine.randomness", "sandbox"],
     ["policies", "models"],

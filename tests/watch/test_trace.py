@@ -1,5 +1,6 @@
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 from recorded import ByteModel, decode_steps, made_up, toy_trace
@@ -248,3 +249,16 @@ def test_version_1_is_read(tmp_path):
     path.write_text(path.read_text().replace("[5, 6]", "[5]", 1))
     with pytest.raises(InputError, match="must have one length"):
         read_trace(path)
+
+
+def test_a_row_without_step_sizes_beside_one_that_has_them():
+    _, steps = decode_steps("flow", asked=[[1], [2]])
+    step = next(steps)
+    action = step.event.action
+    assert action is not None
+    fraction = action.fraction.clone()
+    fraction[1] = float("nan")
+    event = step.event._replace(action=replace(action, fraction=fraction))
+    flow, other = replace(step, event=event).frames()
+    assert flow.step_size is not None
+    assert other.step_size is None

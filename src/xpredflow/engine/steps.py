@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from xpredflow.types import Canvas, Event
@@ -102,5 +102,11 @@ class Step:
             event.signals.top_probs,
         )
         values = [column[i][real].tolist() for column in columns]
-        step_size = None if event.action is None else event.action.fraction[i][real].tolist()
-        return Frame(self.rows[i], self.index[i], *values, step_size=step_size)
+        return Frame(self.rows[i], self.index[i], *values, step_size=self._step_size(i, real))
+
+    def _step_size(self, i: int, real: Bool[Tensor, " N"]) -> list[float] | None:
+        """a of one row; beside rows that have one, a row of a decoder without it has NaN."""
+        if self.event.action is None:
+            return None
+        fraction = self.event.action.fraction[i][real]
+        return None if fraction.isnan().any() else fraction.tolist()

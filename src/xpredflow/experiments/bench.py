@@ -12,7 +12,6 @@ from xpredflow.engine.budget import describe_budget, resolve_budget
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.evaluation import run as evaluation
 from xpredflow.evaluation.run import Job, Records, Summary, evaluate_job, summarise
-from xpredflow.evaluation.samples import Sample
 from xpredflow.experiments.jobs import problems_digest, slug
 from xpredflow.experiments.rules import Rules
 from xpredflow.models import embedded
@@ -118,7 +117,7 @@ class Measured:
     budget: str  # share and passes, such as `1/4 (16 passes)`
     cap: int
     rules: Rules = field(default_factory=dict)
-    samples: tuple[Sample, ...] = field(default=(), repr=False)
+    samples: tuple[evaluation.Sample, ...] = field(default=(), repr=False)
 
     def entry(self) -> dict[str, Any]:
         """As plain values."""
