@@ -55,7 +55,7 @@ def _row(entry: Entry) -> str:
 
 
 def _cell(recording: Recording) -> str:
-    verdict, used = recording.verdict, passes(len(recording.frames))
+    verdict, used = recording.verdict, passes(recording.passes)
     if verdict is None:
         return f"<td>{used}</td>"
     kind, word = ("right", "✓ right") if verdict.passed else ("wrong", "✗ wrong")

@@ -78,7 +78,11 @@ def _panel(recording: Recording, column: Column, at: int, width: int) -> Panel:
     used = len(column.frames)
     if at > used:
         column.picture.drawn()
-    status = f"{passes(used)}, {verdict_text(recording).plain}" if at >= used else f"pass {at}"
+    status = (
+        f"{passes(recording.passes)}, {verdict_text(recording).plain}"
+        if at >= used
+        else f"pass {at}"
+    )
     cut = status if len(status) <= width else status[: width - 1] + "…"
     return Panel(visible(recording.title)[:width], list(_boxes(column.picture, width)), cut)
 

@@ -176,4 +176,5 @@ class SideBySide:
     def _foot(self, column: Column, passes: int) -> Text:
         if passes < len(column.frames):
             return Text(f"pass {passes}", style=DIM)
-        return Text(f"{in_words(len(column.frames))}: ").append_text(column.verdict)
+        used = len(column.frames) if column.done is None else column.done.passes
+        return Text(f"{in_words(used)}: ").append_text(column.verdict)

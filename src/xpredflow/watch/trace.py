@@ -104,6 +104,11 @@ class Recording:
         return self.header.title or self.header.decoder
 
     @property
+    def passes(self) -> int:
+        """Forward passes used; more than frames where a step takes several."""
+        return len(self.frames) if self.decoded is None else self.decoded.passes
+
+    @property
     def prompt_text(self) -> str:
         """The prompt as one string."""
         return prompt_text(self.prompt)

@@ -81,7 +81,9 @@ class AnswerView {
   describe(pass, over) {
     const { recording } = this;
     const { decoded, verdict } = recording;
-    const words = recording.passes === 1 ? "1 pass" : `${recording.passes} passes`;
+    // a step may take more than one pass, and finding the length some before the first
+    const used = decoded ? decoded.passes : recording.passes;
+    const words = used === 1 ? "1 pass" : `${used} passes`;
     this.tokens.setAttribute("aria-label",
       `Answer of ${recording.title} after pass ${Math.min(pass, recording.passes)} of ${recording.passes}`);
     const reason = decoded ? decoded.stop_reason : "not finished";
