@@ -114,8 +114,12 @@ def test_drawn_tokens_follow_the_tempered_distribution() -> None:
         torch.testing.assert_close(drawn.rank, probs[drawn.tokens])  # ranked without the noise
 
 
-def test_factor_commits_the_largest_prefix_above_its_bound() -> None:
-    done = generate(ToyModel(1), prompts(6, 1), decoder="factor", gen_length=16, trace=True)
+@pytest.mark.parametrize("ending", ["code", "paper"])
+def test_factor_commits_the_largest_prefix_above_its_bound(ending) -> None:
+    done = generate(
+        ToyModel(1), prompts(6, 1), decoder="factor", ending=ending, gen_length=16, trace=True
+    )
+    singles = 0
     for row in done:
         assert row.trace is not None
         settled = [False] * 16
@@ -124,5 +128,10 @@ def test_factor_commits_the_largest_prefix_above_its_bound() -> None:
                 (c for c, s in zip(frame.confidence, settled, strict=True) if not s), reverse=True
             )
             n = max([i for i in range(1, len(c) + 1) if c[i - 1] >= 1 - 1 / (i + 1)], default=1)
-            assert sum(frame.committed) == n
+            single = n == len(c) - 1
+            assert sum(frame.committed) == n + (ending == "code" and single)
+            singles += single
             settled = [t == 1 for t in frame.progress]
+        if ending == "code":  # nothing was left for a pass of its own
+            assert sum(row.trace[-1].committed) > 1
+    assert (singles > 0) == (ending == "paper")

@@ -37,7 +37,7 @@ def test_there_is_an_example() -> None:
 
 
 def test_every_decoder_and_policy_is_listed_in_one_table() -> None:
-    tables = [re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE) for page in PAGES]
+    tables = [re.findall(r"^\| `([\w.]+)` \|", page, flags=re.MULTILINE) for page in PAGES]
     ours = {n for n, e in DECODERS.loaded().items() if e.item.__module__.startswith("xpredflow.")}
     assert any(ours <= set(table) for table in tables)
     for policy in POLICIES:

@@ -10,6 +10,7 @@ user types it: `1/16` is a number, `off` or `none` is None where a setting may b
 
 import dataclasses
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
@@ -52,6 +53,19 @@ def settings(cls: type[T]) -> type[T]:
 
     made.__init__ = __init__
     return made
+
+
+def grouped(group: str) -> Callable[..., Any]:
+    """How the settings of a group are declared; a command's help lists them under that heading.
+
+    run = grouped("Run")
+    updates: int = run(100, "updates in all", ge=1)
+    """
+
+    def setting(default: Any, description: str, **bounds: Any) -> Any:
+        return Field(default, description=description, json_schema_extra={"group": group}, **bounds)
+
+    return setting
 
 
 def _from_text(value: Any, hint: Any) -> Any:

@@ -55,6 +55,23 @@ def test_it_trains_resumes_decodes_and_is_shown(run, tmp_path: Path) -> None:
     assert (tmp_path / "p.png").is_file()
 
 
+def test_a_task_of_ones_own(run, tmp_path: Path) -> None:
+    rows = [
+        {"prompt": f"{n} + 1 =", "answer": n + 1, "grader": "number", "split": split}
+        for n in range(8)
+        for split in ("train", "validation")
+    ]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = str(tmp_path / "mine.jsonl")
+    done = run("train-policy", str(tmp_path / "run"), "-t", task, *QUICK[2:], "--tau", "0.8")
+    assert done.exit_code == 0, done.stderr
+    about = json.loads((tmp_path / "run/policy.json").read_text())["training"]
+    assert about["config"]["tau"] == 0.8
+    log = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
+    assert log[-1]["step"] == 2
+    assert log[-1]["validation"]["accuracy"] == 0  # graded: the toy model knows no sums
+
+
 def test_prompts_are_the_solved_ones(run, tmp_path: Path) -> None:
     file = answers(
         tmp_path / "a.jsonl",

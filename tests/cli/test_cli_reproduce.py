@@ -52,9 +52,10 @@ def test_the_main_table_is_made_once(
     assert rows["flow"]["rules"]["policy"] == f"learned:{tmp_path / 'policy'}"
     assert rows["flow"]["rules"]["tau"] == 0.9
     assert rows["full"]["rules"]["decoder"] == "mask"
-    assert table["command"].startswith("xpredflow reproduce main --aligned my/aligned --policy ")
-    assert f" --out {tmp_path / 'out'} " in table["command"]
-    assert table["command"].endswith("--option gen_length=8 --option max_batch=16 --json")
+    assert table["command"].startswith("xpredflow reproduce main --task minimath --option ")
+    assert " --option gen_length=8 --option max_batch=16 --json " in table["command"]
+    assert " --aligned my/aligned --policy " in table["command"]
+    assert table["command"].endswith(f" --out {tmp_path / 'out'}")
     assert len(table["claims"]) == 8
     assert json.loads((tmp_path / "out/main.json").read_text()) == table
     kept = list((tmp_path / "out/samples").glob("minimath-*.jsonl"))

@@ -17,6 +17,7 @@ from xpredflow.training.align import AlignConfig, align
 from xpredflow.training.align.trainer import Alignment
 from xpredflow.training.common.runs import Stopped
 from xpredflow.training.policy import PolicyConfig
+from xpredflow.training.policy.rollouts import rule_names
 from xpredflow.training.pretrain import PretrainConfig
 from xpredflow.training.softmask import SoftMaskConfig
 
@@ -55,11 +56,15 @@ def test_every_setting_is_listed_with_its_default_in_a_group(command: str) -> No
     assert {"Optimiser:", "Run:"} <= {*sections}
     # a default beside each of them, however the lines are broken
     own = text[text.index(sections[2]) :]
-    assert "".join(own.split()).count("[default:") == len(fields(COMMANDS[command]))
+    rules = rule_names() if command == "train-policy" else []
+    assert "".join(own.split()).count("[default:") == len(fields(COMMANDS[command])) + len(rules)
+    for rule in rules:
+        assert f"--{rule.replace('_', '-')} " in own.replace("\n", " "), rule
 
 
 def test_help_does_not_wait_for_torch() -> None:
-    modules = ("align", "train_policy", "train_softmask", "pretrain", "policy")
+    # train-policy does: it also lists the flow's rules, which are declared beside their equations
+    modules = ("align", "train_softmask", "pretrain", "policy")
     imports = ", ".join(f"xpredflow.cli.commands.{name}" for name in modules)
     code = f"import sys, {imports}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -35,7 +35,7 @@ def llada(w: Weights, c: dict[str, Any], x: Tensor) -> Tensor:
 def llada2(w: Weights, c: dict[str, Any], x: Tensor) -> Tensor:
     """Logits of every position of one row of embeddings (L, E)."""
     heads, groups, dim = c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
-    eps, rotated = c["rms_norm_eps"], int(c["head_dim"] * c["partial_rotary_factor"])
+    eps, rotated = c["rms_norm_eps"], int(c["head_dim"] * c.get("partial_rotary_factor", 0.5))
     block = torch.arange(len(x)) // c["block_size"]
     sees = block[None, :] <= block[:, None]
     for i in range(c["num_hidden_layers"]):
@@ -67,7 +67,7 @@ def mixture(w: Weights, c: dict[str, Any], p: str, h: Tensor) -> Tensor:
         kept = sorted(range(c["n_group"]), key=lambda g: -float(group[g]))[: c["topk_group"]]
         candidates = [e for e in range(c["num_experts"]) if e // size in kept]
         chosen = sorted(candidates, key=lambda e: -float(biased[e]))[: c["num_experts_per_tok"]]
-        total = sum(score[e] for e in chosen) + 1e-20
+        total = sum(score[e] for e in chosen) + 1e-20 if len(chosen) > 1 else 1.0
         row = torch.zeros_like(token)
         for e in chosen:
             weight = score[e] / total * c["routed_scaling_factor"]

@@ -259,22 +259,32 @@ FLAWS = {
     "architecture": (
         "llada",
         config(architectures=["GPT2LMHeadModel"], model_type="gpt2"),
-        "GPT2LMHeadModel.*LLaDA2MoeModelLM, LLaDAModelLM",
+        "GPT2LMHeadModel.*LLaDA2MoeModelLM, .*LLaDAModelLM",
     ),
     "llada-moe": (
         "llada",
         config(num_experts=64, hidden_size=2048),
-        "LLaDA-MoE checkpoints are not supported yet",
+        "this LLaDA-MoE checkpoint has no field",
     ),
     "llada-moe by name": (
         "llada",
         config(architectures=["LLaDAMoEModelLM"]),
-        "LLaDA-MoE checkpoints are not supported yet",
+        "this LLaDA-MoE checkpoint has no field",
     ),
     "dream": (
         "llada",
         config(architectures=["DreamModel"], model_type="Dream"),
-        "Dream.*not supported",
+        "this Dream checkpoint has no field",
+    ),
+    "two models of one type": (
+        "llada",
+        config(architectures=None, model_type="Dream"),
+        "names two models.*DreamModel.*DreamForCausalLM",
+    ),
+    "another kind": (
+        "llada",
+        config(architectures=["WeDLMForCausalLM"], model_type="wedlm"),
+        "not supported: WeDLM is causal.*wrap",
     ),
     "no field": ("llada", config(mlp_hidden_size="ABSENT"), "no field 'mlp_hidden_size'"),
     "bad field": ("llada2", config(num_experts="many"), "num_experts is 'many'"),

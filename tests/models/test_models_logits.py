@@ -45,6 +45,7 @@ def test_llada_with_grouped_heads_agrees(tmp_path, changes):
         {"n_group": 8, "topk_group": 3, "num_experts_per_tok": 6},
         {"first_k_dense_replace": 0, "num_shared_experts": 2},
         {"partial_rotary_factor": 1.0, "rotary_dim": 16, "block_size": 4},
+        {"num_experts_per_tok": 1},
     ],
 )
 def test_llada2_variants_agree(tmp_path, changes):
@@ -52,6 +53,17 @@ def test_llada2_variants_agree(tmp_path, changes):
     model = models.load(tmp_path)
     inputs = model.embedding[tokens(13)].detach()
     expected = reference.llada2(raw, CONFIGS["llada2"] | changes, inputs)
+    torch.testing.assert_close(whole(model, inputs[None])[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_llada2_rotates_half_of_a_head_unless_told(tmp_path):
+    silent = {"partial_rotary_factor": None, "rotary_dim": None}
+    raw = write_checkpoint(tmp_path, "llada2", **silent)
+    model = models.load(tmp_path)
+    assert model.shape.rotary_dim == 8
+    config = {k: v for k, v in CONFIGS["llada2"].items() if k not in silent}
+    inputs = model.embedding[tokens(9)].detach()
+    expected = reference.llada2(raw, config, inputs)
     torch.testing.assert_close(whole(model, inputs[None])[0], expected, rtol=1e-4, atol=1e-4)
 
 

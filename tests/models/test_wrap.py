@@ -11,7 +11,7 @@ from torch import nn
 
 from xpredflow import InputError, generate
 from xpredflow.models import check_model, save, wrap
-from xpredflow.models.foreign import Wrapped
+from xpredflow.models.module_adapter import Wrapped
 from xpredflow.types import Model
 
 PROMPTS = [[3, 4, 5], [6, 7, 8, 9, 10, 11, 12], [1]]

@@ -14,7 +14,7 @@ import xpredflow.tasks
 from xpredflow import InputError, make_decoder
 from xpredflow.models.embedded import assets
 from xpredflow.policies import make_policy
-from xpredflow.registry import DECODERS, POLICIES, TASKS, Registry, register
+from xpredflow.registry import DECODERS, POLICIES, Registry, register
 
 MODULE = '''"""What the little package adds."""
 
@@ -154,12 +154,20 @@ def test_a_decoder_is_evaluated_and_compared(site: Path, tmp_path: Path) -> None
     assert "several:8" in compared.stdout
 
 
-@pytest.mark.skipif("minimath" not in TASKS, reason="tasks are not in the registry yet")
-def test_a_task_is_evaluated(site: Path) -> None:
+def test_a_task_is_evaluated_and_compared(site: Path, tmp_path: Path) -> None:
     few = ["-t", "echo", "--limit", "2", "-o", "gen_length=8", "-m", "tiny", "--json"]
     judged = call(site, "eval", "-d", "threshold", *few)
     assert judged.returncode == 0, judged.stderr
     assert json.loads(judged.stdout.splitlines()[-1])["accuracy"] == 1
+    decoders = ["-d", "threshold", "-d", "several:4", "-b", "full"]
+    compared = call(site, "compare", *decoders, *few, "--out", str(tmp_path / "out"))
+    assert compared.returncode == 0, compared.stderr
+    points = json.loads(compared.stdout.splitlines()[-1])["points"]
+    assert [(point["decoder"], point["task"]) for point in points] == [
+        ("threshold", "echo"),
+        ("several:4", "echo"),
+    ]
+    assert all(point["summary"]["accuracy"] == 1 for point in points)
 
 
 def test_a_plug_in_that_cannot_be_loaded_is_named(site: Path) -> None:

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from xpredflow import __version__
-from xpredflow.cli.flags import GroupedCommand
+from xpredflow.cli.training_flags import GroupedCommand
 from xpredflow.errors import InputError, unknown_name
 
 

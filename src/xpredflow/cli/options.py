@@ -177,6 +177,18 @@ RowNumber = Annotated[
 
 # How a run goes
 RunDirectory = Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="RUN.TOML",
+        help="Settings of another run, from its run.toml; whatever else is given wins.",
+    ),
+]
+SettingPairs = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="NAME=VALUE", help="Any setting below by its name."),
+]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with the run that the directory holds.")
 ]
@@ -230,9 +242,10 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def command(context: typer.Context) -> str:
-    """`xpredflow NAME` with the arguments and options that the user wrote, in declared order."""
+    """`xpredflow NAME` with the arguments and then the options that the user wrote."""
     words = ["xpredflow", context.info_name or ""]
-    for parameter in context.command.params:
+    # arguments first, whatever stands before them in the declaration
+    for parameter in sorted(context.command.params, key=lambda p: p.param_type_name):
         name = parameter.name or ""
         value = context.params.get(name)
         source = context.get_parameter_source(name)

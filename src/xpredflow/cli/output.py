@@ -92,8 +92,8 @@ class Answers:
 
 def budget_of(row: Row) -> dict[str, float]:
     """The cap on a row's passes, and which share of its open positions that is."""
-    passes = sum(row.budgets)
-    return {"share": passes / sum(map(len, row.blocks)), "passes": passes}
+    steps = sum(row.budgets)
+    return {"share": steps / sum(map(len, row.blocks)), "passes": steps * row.step_passes}
 
 
 def _write(text: str) -> None:

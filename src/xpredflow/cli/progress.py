@@ -14,6 +14,7 @@ with UpdatesBar(400) as bar:                             # a training
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import typer
@@ -225,6 +226,9 @@ def load_model(source: dict[str, Any]) -> "Model":
 
     arguments = {"source": embedded.DEFAULT, "device": None, **source}
     console = terminal(sys.stderr)
-    waiting = console.status(f"loading {arguments['source']}") if console else nullcontext()
+    # a hub model shows the bars of its download, over which a spinner would write
+    is_local = arguments["source"] in embedded.EMBEDDED or Path(arguments["source"]).exists()
+    said = f"loading {arguments['source']}"
+    waiting = console.status(said) if console is not None and is_local else nullcontext()
     with waiting:
         return embedded.load(**arguments)

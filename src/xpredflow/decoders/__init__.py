@@ -14,6 +14,7 @@ from dataclasses import asdict, fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
+from xpredflow.decoders.early_exit import EarlyExit
 from xpredflow.decoders.spec import parse_spec, with_options
 from xpredflow.errors import InputError, checked_instance, unknown_name
 from xpredflow.policies import POLICIES, describe_policy, make_policy
@@ -33,7 +34,7 @@ __all__ = [
 # In the order in which they are listed; importing a module registers what it defines.
 for _module in (
     *("flow_entry", "mask", "threshold", "entropy", "klass", "dinfer", "wino", "saber"),
-    *("editing", "remdm", "soft", "evotoken", "remix"),
+    *("editing", "llada21", "remdm", "soft", "evotoken", "remix", "dmax"),
 ):
     import_module(f"xpredflow.decoders.{_module}")
 
@@ -95,6 +96,8 @@ def effective_settings(decoder: Decoder) -> dict[str, Any]:
     effective_settings(make_decoder("threshold:0.8"))
     # {"decoder": "threshold", "temperature": 0.0, "threshold": 0.8}
     """
+    if isinstance(decoder, EarlyExit):
+        return effective_settings(decoder.decoder) | asdict(decoder.rule)
     found: dict[str, Any] = {"decoder": _name(decoder)}
     for setting in fields(decoder) if is_dataclass(decoder) else ():
         value = getattr(decoder, setting.name)

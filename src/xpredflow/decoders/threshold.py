@@ -1,5 +1,7 @@
 """Fast-dLLM's parallel decoders (arXiv 2505.22618): as many positions as are sure enough."""
 
+from typing import Literal
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -47,9 +49,16 @@ def sure_enough(
 )
 @settings
 class Factor(Discrete):
-    """Commit the n surest positions for the largest n with c₍ₙ₎ ≥ 1 − factor/(n + 1)."""
+    """Commit the n surest positions for the largest n with c₍ₙ₎ ≥ 1 − factor/(n + 1).
+
+    Fast-dLLM's code differs from its paper at the end: where that leaves a single position open, it
+    commits this one too, however unsure. `ending` names which of them is followed.
+    """
 
     factor: float = Field(1.0, gt=0, description="f of the bound; Fast-dLLM uses 1")
+    ending: Literal["code", "paper"] = Field(
+        "code", description="code: a single position that would be left is committed too"
+    )
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo
@@ -58,5 +67,7 @@ class Factor(Discrete):
         ranked = prediction.rank.masked_fill(~open_, -torch.inf).sort(-1, descending=True).values
         n = torch.arange(1, ranked.shape[1] + 1, device=ranked.device)
         # confidences fall and the bound rises with n: the positions that pass are a prefix
-        quota = (ranked >= 1 - self.factor / (n + 1)).sum(-1)
-        return top_ranked(prediction.rank, open_, quota.clamp(min=1))
+        quota = (ranked >= 1 - self.factor / (n + 1)).sum(-1).clamp(min=1)
+        if self.ending == "code":
+            quota = quota + (quota == open_.sum(-1) - 1)
+        return top_ranked(prediction.rank, open_, quota)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from xpredflow.engine.guidance import guided_logits
 from xpredflow.engine.rows import Row
 from xpredflow.types import Cache, Canvas, Model, Space, StepInfo, shadow
 
@@ -25,17 +26,21 @@ class Window:
     open_at: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
     canvas_at: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
     slots: Int[Tensor, " G"]
+    given: Bool[Tensor, "G L"]
 
 
 class Batch:
     """Rows join, advance and leave; tensors are rebuilt only when one of them did."""
 
-    def __init__(self, model: Model, slots: int, length: int, shadows: bool = False) -> None:
+    def __init__(
+        self, model: Model, slots: int, length: int, shadows: bool = False, cfg_scale: float = 0.0
+    ) -> None:
         self.model = model
-        self.shadows = shadows
+        self.shadows, self.cfg_scale = shadows, cfg_scale
         self.device = model.embedding.device
         self.space = Space(model.embedding.detach(), model.special)
-        self.cache: Cache | None = model.new_cache(slots, length)
+        # guided rows are read whole: what is cached has seen the prompt
+        self.cache: Cache | None = None if cfg_scale else model.new_cache(slots, length)
         self.free = list(reversed(range(slots)))
         self.rows: list[Row] = []
         self.canvas = Canvas.blank(self._frozen([]), self.space)
@@ -88,12 +93,16 @@ class Batch:
 
     def _shadows(self, rows: list[Row]) -> Int[Tensor, "G N"]:
         places = self._places(rows)
-        return torch.where(places < 0, places, shadow(places))
+        offsets = torch.tensor([row.offset for row in rows], device=self.device).unsqueeze(1)
+        return torch.where(places < 0, places, shadow(places + offsets))
 
     def _pass(self, window: Window) -> Float[Tensor, "G M V"]:
         inputs = window.context.clone()
         state = self.canvas.state[window.members]
         inputs[window.open_at] = state[window.canvas_at].to(inputs.dtype)
+        if self.cfg_scale:
+            at, columns = window.positions, window.columns
+            return guided_logits(self.model, inputs, window.given, at, columns, self.cfg_scale)
         slots = None if self.cache is None else window.slots
         return self.model.logits(inputs, window.positions, window.columns, self.cache, slots)
 
@@ -109,7 +118,7 @@ class Batch:
 
     def _block_start(self, row: Row) -> int:
         size = self.model.block_size or 1
-        return row.open[0] // size * size
+        return (row.offset + row.open[0]) // size * size - row.offset
 
     def _frozen(self, rows: list[Row]) -> Tensor:
         lengths = [len(row.open) for row in rows]
@@ -136,11 +145,14 @@ class Batch:
         length, width = max(map(len, spans)), self.canvas.frozen.shape[1]
         ids = torch.zeros(len(rows), length, dtype=torch.long)
         positions = torch.full((len(rows), length), -1)
+        given = torch.zeros(len(rows), length + (width if self.shadows else 0), dtype=torch.bool)
         at = []
         for i, (row, span) in enumerate(zip(rows, spans, strict=True)):
             pad = length - len(span)
             ids[i, pad:] = row.ids[span.start : span.stop]
-            positions[i, pad:] = torch.arange(span.start, span.stop)
+            positions[i, pad:] = torch.arange(span.start, span.stop) + row.offset
+            if row.given is not None:
+                given[i, pad:length] = row.given[span.start : span.stop]
             at.append([pad + p - span.start for p in row.open])
         open_columns = _padded(at, width, self.device)
         at_row, at_slot = (open_columns >= 0).nonzero(as_tuple=True)
@@ -160,6 +172,7 @@ class Batch:
             open_at=(at_row, open_columns[at_row, at_slot]),
             canvas_at=(at_row, at_slot),
             slots=torch.tensor([row.slot for row in rows], device=self.device),
+            given=given.to(self.device),
         )
 
 

@@ -50,10 +50,10 @@ def _share(share: Fraction, text: str) -> Fraction:
     return share
 
 
-def resolve_budget(budget: Budget, positions: int) -> int:
-    """The cap on passes for a response of so many positions."""
+def resolve_budget(budget: Budget, positions: int, passes: int = 1) -> int:
+    """The cap on steps for a response of so many positions; as a rule a step is one pass."""
     parsed = parse_budget(budget)
-    return ceil(parsed * positions) if isinstance(parsed, Fraction) else parsed
+    return ceil(parsed * positions) if isinstance(parsed, Fraction) else parsed // passes
 
 
 def describe_budget(budget: Budget, positions: int) -> str:

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from xpredflow.engine.batch import Batch
+from xpredflow.engine.guidance import PASSES
+from xpredflow.engine.length import EndConfidence, find_room, with_room
 from xpredflow.engine.prompts import Prompts, encode, numbered
 from xpredflow.engine.request import DecodeOptions, Options, resolve, say_once
 from xpredflow.engine.rows import Row, make_row, to_decoded
@@ -78,17 +80,34 @@ def make_rows(model: Model, prompts: Prompts, settings: Options) -> list[Row]:
         hint = model.hint(prompt) if hasattr(model, "hint") else None  # type: ignore[attr-defined]
         if hint:
             say_once(hint)
-    return [
+    encoded = {
+        number: encode(model, prompt, chat=settings.chat, system=settings.system)
+        for number, prompt in by_number.items()
+    }
+
+    def look(lengths: dict[int, int]) -> Iterator[Decoded]:
+        rows = [
+            make_row(model, n, encoded[n], gen_length=length, budget=1, block_length=None)
+            for n, length in lengths.items()
+        ]
+        sees_ends = replace(settings, logits_eos_inf=False)
+        for step in decode_rows(model, rows, EndConfidence(), sees_ends):
+            yield from step.finished
+
+    rooms = find_room(model, encoded, settings, look)
+    rows = [
         make_row(
             model,
             number,
-            encode(model, prompt, chat=settings.chat, system=settings.system),
-            gen_length=settings.gen_length,
+            prompt,
+            gen_length=rooms[number].positions,
             budget=settings.budget,
             block_length=settings.block_length,
+            step_passes=PASSES if settings.cfg_scale else 1,
         )
-        for number, prompt in by_number.items()
+        for number, prompt in encoded.items()
     ]
+    return [with_room(row, rooms[row.number], model.special.eos) for row in rows]
 
 
 def decode_rows(
@@ -98,8 +117,10 @@ def decode_rows(
     if not rows:
         return
     waiting = deque(rows)
-    slots, length = min(options.max_batch, len(rows)), max(len(row.ids) for row in rows)
-    batch = Batch(model, slots, length, shadows=getattr(decoder, "shadows", False))
+    slots = min(options.max_batch, len(rows))
+    length = max(row.offset + len(row.ids) for row in rows)
+    shadows = getattr(decoder, "shadows", False)
+    batch = Batch(model, slots, length, shadows, cfg_scale=options.cfg_scale)
     kept, advancing = [], []
     while waiting or kept or advancing:
         joining = [waiting.popleft() for _ in range(min(len(waiting), len(batch.free)))]
@@ -171,6 +192,9 @@ def _retire(
 
 def _why(decoder: Decoder, batch: Batch, i: int) -> StopReason:
     """Why a decoder let a row end: as a rule because everything has converged."""
+    exited = getattr(decoder, "exited", None)
+    if exited is not None and bool(exited(batch.canvas)[i]):
+        return StopReason.EARLY_EXIT
     stalled = getattr(decoder, "stalled", None)
     given_up = stalled is not None and bool(stalled(batch.canvas)[i])
     return StopReason.STALLED if given_up else StopReason.CONVERGED

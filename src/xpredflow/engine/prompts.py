@@ -49,10 +49,10 @@ def _is_one_prompt(value: Any) -> bool:
 def encode(model: Model, prompt: Prompt, *, chat: bool | None, system: str | None) -> Encoded:
     """Ids of one prompt. `chat` None applies the chat template where there is one to apply."""
     if isinstance(prompt, str):
-        if GAP.search(prompt):
+        if GAP.search(prompt) or _holds_mask(model, prompt):
             return _encode_gaps(model, prompt, chat, system)
         if chat is False or (chat is None and system is None and not has_chat_template(model)):
-            return Encoded(_plain(model, prompt))
+            return Encoded(_plain_prompt(model, prompt))
         return Encoded(_chat(model, [{"role": "user", "content": prompt}], system))
     if not isinstance(prompt, Sequence):
         raise InputError(f"a prompt is {prompt!r:.80}: {_EXPECTED}")
@@ -66,20 +66,39 @@ def has_chat_template(model: Model) -> bool:
     return bool(getattr(model.tokenizer, "chat_template", None))
 
 
+def _holds_mask(model: Model, prompt: str) -> bool:
+    """Whether a masked language model's own mask token stands in the text."""
+    return hasattr(model, "mask_text") and model.mask_text in prompt  # type: ignore[attr-defined]
+
+
 def _encode_gaps(model: Model, prompt: str, chat: bool | None, system: str | None) -> Encoded:
     if chat or system is not None:
         raise InputError(
             "a prompt with [[mask:n]] gaps is filled in as it stands: leave out chat and system"
         )
+    if hasattr(model, "mask_text"):  # its tokenizer knows what to do around a mask
+        text = GAP.sub(lambda gap: model.mask_text * _length(gap), prompt)  # type: ignore[attr-defined]
+        return Encoded(model.encode_text(text, whole=True))  # type: ignore[attr-defined]
     ids: list[int] = []
     end = 0
     for gap in GAP.finditer(prompt):
-        length = int(gap.group(1))
-        if length == 0:
-            raise InputError(f"gap {gap.group(0)!r} has no positions: write [[mask:n]] with n ≥ 1")
-        ids += _plain(model, prompt[end : gap.start()]) + [-1] * length
+        ids += _plain(model, prompt[end : gap.start()]) + [-1] * _length(gap)
         end = gap.end()
     return Encoded(ids + _plain(model, prompt[end:]))
+
+
+def _length(gap: re.Match[str]) -> int:
+    length = int(gap.group(1))
+    if length == 0:
+        raise InputError(f"gap {gap.group(0)!r} has no positions: write [[mask:n]] with n ≥ 1")
+    return length
+
+
+def _plain_prompt(model: Model, text: str) -> list[int]:
+    """The text as it stands, with what a masked language model's tokenizer puts in front of it."""
+    if hasattr(model, "encode_text"):
+        return model.encode_text(text, whole=False)  # type: ignore[attr-defined]
+    return _plain(model, text)
 
 
 def _plain(model: Model, text: str) -> list[int]:
@@ -95,7 +114,10 @@ def _chat(model: Model, messages: list[dict[str, str]], system: str | None) -> l
         )
     if system is not None:
         messages = [{"role": "system", "content": system}, *messages]
-    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    template: dict[str, Any] = dict(getattr(model, "chat_options", {}))
+    text = tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, tokenize=False, **template
+    )
     return _plain(model, text)
 
 

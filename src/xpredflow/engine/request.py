@@ -8,6 +8,7 @@ import logging
 from typing import Any, Literal, TypedDict
 
 from xpredflow.decoders import DECODERS, make_decoder, option_owner
+from xpredflow.decoders.early_exit import EarlyExit, ExitRule, Schedule
 from xpredflow.decoders.spec import parse_spec, with_options
 from xpredflow.engine.budget import Budget, parse_budget
 from xpredflow.errors import InputError, unknown_name
@@ -31,6 +32,14 @@ class Options:
     """How to decode, whatever the decoder; names are those of LLaDA's and Fast-dLLM's code."""
 
     gen_length: int = Field(DEFAULT_LENGTH, ge=1, description="positions of the response")
+    max_gen_length: int | None = Field(
+        None, ge=1, description="DAEDAL: gen_length grows up to this until the text would end"
+    )
+    eos_confidence_threshold: float = Field(
+        0.5, ge=0, le=1, description="DAEDAL: confidence in the end that is enough"
+    )
+    eos_check_tokens: int = Field(32, ge=1, description="DAEDAL: end tokens that are looked at")
+    expansion_factor: int = Field(8, ge=1, description="DAEDAL: positions added at a time")
     budget: Budget = Field(
         None, description="cap on forward passes per row: a number, or a share (1/4, 25%, full)"
     )
@@ -46,6 +55,15 @@ class Options:
     )
     logits_eos_inf: bool = Field(False, description="LLaDA: EOS is never predicted")
     confidence_eos_eot_inf: bool = Field(False, description="LLaDA: end tokens are last")
+    cfg_scale: float = Field(
+        0.0, ge=0, description="LLaDA: classifier-free guidance; a step then costs two passes"
+    )
+    early_exit: Schedule | None = Field(
+        None, description="SchED: end when the mean margin reaches a bound that falls in this way"
+    )
+    early_exit_high: float | None = Field(None, ge=0, description="none: 7.5 logits at first")
+    early_exit_low: float | None = Field(None, ge=0, description="none: 0 at the budget's end")
+    early_exit_slope: float | None = Field(None, gt=0, description="none: 2, of the schedule exp")
     trace: bool = Field(False, description="keep every step in Decoded.trace")
     first_row: int = Field(0, ge=0, description="rows draw randomness by their number")
 
@@ -63,6 +81,10 @@ class DecodeOptions(TypedDict, total=False):
     # the loop
     gen_length: int
     max_new_tokens: int
+    max_gen_length: int | None
+    eos_confidence_threshold: float
+    eos_check_tokens: int
+    expansion_factor: int
     budget: Budget
     steps: Budget
     block_length: int | None
@@ -73,6 +95,11 @@ class DecodeOptions(TypedDict, total=False):
     stop_at_eos: bool
     logits_eos_inf: bool
     confidence_eos_eot_inf: bool
+    cfg_scale: float
+    early_exit: Schedule | None
+    early_exit_high: float | None
+    early_exit_low: float | None
+    early_exit_slope: float | None
     trace: bool
     first_row: int
     # flow: the policy and the paper's rules, then ours
@@ -95,8 +122,9 @@ class DecodeOptions(TypedDict, total=False):
     # the other decoders
     temperature: float
     remasking: Literal["low_confidence", "random", "margin", "entropy"]
-    threshold: float
+    threshold: float | None
     factor: float
+    ending: Literal["code", "paper"]
     gamma: float
     kl_threshold: float
     history: int
@@ -106,8 +134,10 @@ class DecodeOptions(TypedDict, total=False):
     boost: float
     threshold_back: float
     n: int
-    edit_threshold: float
+    edit_threshold: float | None
     max_post_steps: int
+    mode: Literal["quality", "speed"]
+    stop_confidence: float
     strategy: Literal["cap", "rescale", "conf", "loop"]
     eta: float | None
     t_on: float
@@ -153,7 +183,18 @@ def resolve(
             raise unknown_name("option", name, [*own, *theirs, *ALIASES], where)
     mine = _loop_defaults(defaults) | {n: v for n, v in given.items() if n in own}
     rest = {name: value for name, value in given.items() if name not in own}
-    return configured(Options, mine, "decoding"), make_decoder(chosen, rest)
+    settings = configured(Options, mine, "decoding")
+    return settings, _with_exit(make_decoder(chosen, rest), settings)
+
+
+def _with_exit(decoder: Decoder, options: Options) -> Decoder:
+    """The decoder with an early exit around it, if one is asked for."""
+    rule = {n: getattr(options, n) for n in option_names(ExitRule)}
+    given = {name: value for name, value in rule.items() if value is not None}
+    if given and options.early_exit is None:
+        name, value = next(iter(given.items()))
+        raise InputError(f"{name} is {value}, but early_exit is off: give a schedule, linear")
+    return EarlyExit(decoder, ExitRule(**given)) if given else decoder
 
 
 def _renamed(options: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
-from xpredflow.engine.budget import Budget, resolve_budget, split_budget
+from xpredflow.engine.budget import Budget, split_budget
+from xpredflow.engine.guidance import steps_of
 from xpredflow.engine.prompts import Encoded, decode
 from xpredflow.engine.steps import Decoded, StopReason
 from xpredflow.errors import InputError
@@ -26,11 +27,15 @@ class Row:
     infill: bool
     block: int = 0  # the block being decoded
     step: int = 0  # passes spent in it
-    used: int = 0  # passes spent in all
+    used: int = 0  # steps spent in all
     shadowed: int = 0  # positions read in them beside the row's own
     cached: int = 0  # leading positions whose keys and values are final and stored
     slot: int = 0
+    offset: int = 0  # absolute position of the first token: blocks are counted from position 0
     progress: list[float] = field(default_factory=list)
+    given: Bool[Tensor, " L"] | None = None  # the prompt, hidden from half of a guided step
+    step_passes: int = 1  # forward passes of a step
+    looks: int = 0  # passes that found its length, before the first step
 
     @property
     def open(self) -> list[int]:
@@ -41,6 +46,11 @@ class Row:
     def budget(self) -> int:
         """Passes that the block may take."""
         return self.budgets[self.block]
+
+    @property
+    def passes(self) -> int:
+        """Forward passes spent in all."""
+        return self.looks + self.used * self.step_passes
 
     def harden(self, tokens: list[int], progress: list[float]) -> None:
         """The block is finished: its tokens become context and never change again."""
@@ -61,23 +71,30 @@ def make_row(
     gen_length: int,
     budget: Budget,
     block_length: int | None,
+    step_passes: int = 1,
 ) -> Row:
     """A row with its blocks and their budgets; lengths are checked against the model."""
     tokens = encoded.ids if encoded.has_gaps else encoded.ids + [-1] * gen_length
     _check_length(model, number, len(encoded.ids), len(tokens), encoded.has_gaps)
-    open_, length = [i for i, token in enumerate(tokens) if token == -1], len(tokens)
+    open_, length, offset = [i for i, token in enumerate(tokens) if token == -1], len(tokens), 0
     if model.block_size is not None:
+        if getattr(model, "anchored_at_response", False) and not encoded.has_gaps:
+            # rotary positions are relative: the row is moved until its response begins a block
+            offset = -len(encoded.ids) % model.block_size
         # the last block exists as a whole: the model never saw a shorter one
-        tokens = tokens + [-1] * (-len(tokens) % model.block_size)
-    blocks = split_blocks(open_, block_length, model.block_size)
+        tokens = tokens + [-1] * (-(offset + len(tokens)) % model.block_size)
+    blocks = split_blocks(open_, block_length, model.block_size, offset)
     mask = model.special.mask
     return Row(
         number=number,
         ids=torch.tensor([mask if token == -1 else token for token in tokens]),
         blocks=blocks,
-        budgets=split_budget(resolve_budget(budget, len(open_)), blocks),
+        budgets=split_budget(steps_of(budget, len(open_), len(blocks), step_passes), blocks),
         length=length,
         infill=encoded.has_gaps,
+        offset=offset,
+        given=torch.tensor(tokens) >= 0,
+        step_passes=step_passes,
     )
 
 
@@ -91,7 +108,9 @@ def _check_length(model: Model, number: int, prompt: int, total: int, has_gaps: 
     )
 
 
-def split_blocks(open_: list[int], block_length: int | None, native: int | None) -> list[list[int]]:
+def split_blocks(
+    open_: list[int], block_length: int | None, native: int | None, offset: int = 0
+) -> list[list[int]]:
     """Open positions, block by block: by absolute position in a block-causal model."""
     if native is not None:
         if block_length not in (None, native):
@@ -99,7 +118,7 @@ def split_blocks(open_: list[int], block_length: int | None, native: int | None)
                 f"block_length is {block_length}: this model is block-causal with blocks of"
                 f" {native}; leave block_length out or set it to {native}"
             )
-        return [list(group) for _, group in groupby(open_, key=lambda p: p // native)]
+        return [list(group) for _, group in groupby(open_, key=lambda p: (offset + p) // native)]
     size = block_length or len(open_)
     return [open_[i : i + size] for i in range(0, len(open_), size)]
 
@@ -113,12 +132,12 @@ def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> 
         row=row.number,
         text=decode(model, text_ids),
         ids=shown,
-        passes=row.used,
+        passes=row.passes,
         reason=reason,
         stop_reason=f"{reason.value}{detail}",
         progress=row.progress,
         all_ids=response,
-        shadow_positions=row.shadowed,
+        shadow_positions=row.shadowed * row.step_passes,
     )
 
 

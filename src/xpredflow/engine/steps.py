@@ -16,6 +16,7 @@ class StopReason(Enum):
 
     CONVERGED = "every position converged"
     BUDGET = "the budget was used up"
+    EARLY_EXIT = "the predictions were sure enough to stop early"
     STALLED = "no position got any further"
     END_OF_TEXT = "a block ended with an end-of-text token"
     BAD_LOGITS = "the model returned logits that are not finite"

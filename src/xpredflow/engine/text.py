@@ -79,7 +79,7 @@ def _partial(model: Model, row: Row, frame: Frame, done: Decoded | None, revises
     if row.infill:
         tokens = dict(enumerate(row.ids[: row.length].tolist()))
         tokens.update(zip(frame.positions, frame.tokens, strict=True))
-        return Partial(row.number, row.used, "", decode(model, list(tokens.values())))
+        return Partial(row.number, row.passes, "", decode(model, list(tokens.values())))
     certain = row.response() if row.progress else []
     # a block that has just ended is among the certain tokens already
     current = frame.tokens if frame.positions == row.open else []
@@ -90,4 +90,4 @@ def _partial(model: Model, row: Row, frame: Frame, done: Decoded | None, revises
     settled = decode(model, before_end(certain, ends)).rstrip(BROKEN)
     whole = decode(model, before_end(certain + current, ends))
     draft = whole.removeprefix(settled) if whole.startswith(settled) else whole
-    return Partial(row.number, row.used, settled, draft)
+    return Partial(row.number, row.passes, settled, draft)

@@ -1,6 +1,6 @@
 """Masked diffusion models: checkpoints in, `xpredflow.types.Model` out. No remote code, ever."""
 
-from xpredflow.models import llada, llada2  # noqa: F401  (importing a family registers it)
+from xpredflow.models import dense, llada, llada2  # noqa: F401  (importing a family registers it)
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.embedded import load
 from xpredflow.models.random_weights import build

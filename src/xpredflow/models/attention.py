@@ -28,6 +28,8 @@ class Shape:
     rotary_dim: int
     rope_theta: float
     block_size: int | None = None
+    shift: int = 0  # 1: the hidden state at a position predicts the next one
+    anchor: str = "start"  # where blocks are counted from: the row's start, or its response
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The model as the engine sees it; a family adds its layers, its names and its checks."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -14,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.cache import BlockCache
 from xpredflow.models.defaults import NO_DEFAULTS, Defaults
+from xpredflow.models.shift import BlockEnds, read_before
 from xpredflow.types import Cache
 
 
@@ -40,6 +42,8 @@ class MaskedDiffusionModel(nn.Module):
     ignored: ClassVar[str] = r"\.inv_freq$"
     residual: ClassVar[str]
     precise: ClassVar[str] = r"(?!)"
+    # What the chat template is told beside the messages.
+    chat_options: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, config: dict[str, Any], shape: Shape) -> None:
         super().__init__()
@@ -49,6 +53,10 @@ class MaskedDiffusionModel(nn.Module):
         self.special = shape.special
         self.max_length = shape.max_length
         self.block_size = shape.block_size
+        # Blocks begin with the response; else they are counted from the row's first position.
+        self.anchored_at_response = shape.anchor == "response"
+        # A shadow hides the input at its own place; shifted logits are read at another one.
+        self.shadows = shape.shift == 0
         self.tokenizer: Any = None
         # In training: compute a layer's activations again in the backward pass, do not keep them.
         self.checkpointing = False
@@ -63,8 +71,23 @@ class MaskedDiffusionModel(nn.Module):
         raise NotImplementedError
 
     def places(self) -> dict[str, Place]:
-        """Every tensor of a checkpoint of this family, by its upstream name."""
-        return {name: Place(name) for name in self.state_dict()}
+        """Every tensor of a checkpoint of this family, by its upstream name.
+
+        Published checkpoints hold one tensor per expert; each is a row of our stack.
+        """
+        places: dict[str, Place] = {}
+        for name, tensor in self.state_dict().items():
+            stacked = re.fullmatch(r"(.*\.experts)\.(\w+_proj)", name)
+            if stacked is None:
+                places[name] = Place(name)
+                continue
+            for row in range(tensor.shape[0]):
+                places[f"{stacked[1]}.{row}.{stacked[2]}.weight"] = Place(name, row)
+        return places
+
+    def copies(self) -> dict[str, str]:
+        """Tensors that a checkpoint may hold once more, and what each must be equal to."""
+        return {}
 
     def attach(self, tokenizer: Any) -> None:
         """Set the tokenizer, and the end-of-turn token if it has one."""
@@ -107,6 +130,8 @@ class MaskedDiffusionModel(nn.Module):
             if self.checkpointing:  # nothing in a layer is random
                 layer = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False)
             hidden = layer(hidden, shared, index)
+        if self.shape.shift:
+            return norm(read_before(hidden, positions, columns, cache, slots))
         index = columns.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
         return norm(hidden.gather(1, index))
 
@@ -122,7 +147,12 @@ class MaskedDiffusionModel(nn.Module):
             return None
         table = self.embedding
         room = (slots, length, self.shape.kv_heads, self.shape.head_dim)
-        return BlockCache(room, self.shape.layers, table.dtype, table.device)
+        cache = BlockCache(room, self.shape.layers, table.dtype, table.device)
+        if self.anchored_at_response:  # a row begins inside its first block
+            cache.latest_start = self.block_size - 1
+        if self.shape.shift:
+            cache.block_ends = BlockEnds(slots, length, self.block_size, table)
+        return cache
 
 
 class _Uninitialised(TorchFunctionMode):

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from xpredflow.models.shift import BlockEnds
+
 
 class BlockCache:
     """One slot per row; `lengths` says how far each slot has been written for its present row."""
@@ -29,6 +31,9 @@ class BlockCache:
         self.values = [torch.zeros(room, dtype=dtype, device=device) for _ in range(layers)]
         self.length = length
         self.lengths = [0] * slots
+        # A row's first position: 0, or up to `latest_start` where rows begin inside a block.
+        self.starts, self.latest_start = [0] * slots, 0
+        self.block_ends: BlockEnds | None = None  # of a model whose logits are shifted
 
     def release(self, *slots: int) -> None:
         """Forget rows before new ones take their slots: those must then start at position 0."""
@@ -62,10 +67,16 @@ class BlockCache:
             if 0 < end < self.lengths[slot]:  # a new row in a slot that was not released
                 self._shorten(slot, end)
             self.lengths[slot] = end or self.lengths[slot]
+        for slot, start, count in zip(chosen, facts[1], facts[3], strict=True):
+            if count and start <= self.latest_start:
+                self.starts[slot] = start
         longest = max(1, *facts[2])
         places = torch.arange(longest, device=positions.device).expand(len(chosen), -1)
         # Beyond its own end a row has no keys, though a longer neighbour does.
         keys = torch.where(places < ends.unsqueeze(1), places, -1)
+        if self.latest_start:
+            first = torch.tensor([self.starts[slot] for slot in chosen], device=keys.device)
+            keys = torch.where(places < first.unsqueeze(1), -1, keys)
         has_shadows = any(facts[4])
         if has_shadows:  # their keys are of this pass alone: they stand behind what is stored
             keys = torch.cat((keys, positions.clamp(max=-1)), dim=1)
@@ -93,7 +104,7 @@ class BlockCache:
                 raise ValueError(f"slot {slot}: position {end - 1} in a cache of {self.length}")
             if count != end - start:
                 raise ValueError(f"slot {slot}: {count} inputs for positions {start} to {end - 1}")
-            if start > self.lengths[slot]:
+            if start > max(self.lengths[slot], self.latest_start):
                 raise ValueError(
                     f"slot {slot}: inputs start at position {start}, but only the first "
                     f"{self.lengths[slot]} are cached: pass the tokens between as well"

@@ -55,6 +55,25 @@ class Fields:
             )
         return value
 
+    def present(self, *names: str) -> str:
+        """Of several names for one field the one that is there, or else the first."""
+        return next((name for name in names if self.config.get(name) is not None), names[0])
+
+    def tokens(self, name: str, default: Any, vocabulary: int) -> list[int]:
+        """One token id or a list of them."""
+        value = self._value(name, default)
+        several = value if isinstance(value, list) and value else [value]
+        return [
+            Fields({name: one}, self.family).token(name, default, vocabulary) for one in several
+        ]
+
+    def flag(self, name: str, default: bool) -> bool:
+        """true or false."""
+        value = self._value(name, default)
+        if not isinstance(value, bool):
+            raise InputError(f"config.json: {name} is {value!r}; expected true or false")
+        return value
+
     def only(self, **supported: Any) -> None:
         """Reject a field whose value asks for something that is not implemented."""
         for name, wanted in supported.items():

@@ -12,6 +12,7 @@ import torch
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.loader import load as load_checkpoint
+from xpredflow.models.overrides import NO_OVERRIDES, split_source
 from xpredflow.models.shards import SINGLE
 
 # Each model as it was pretrained, and after alignment, which is what flow needs.
@@ -43,6 +44,12 @@ def load(
     dtype: torch.dtype | str | None = None,
     device: torch.device | str | None = None,
     revision: str | None = None,
+    mask: int | str | None = None,
+    eos: int | str | None = None,
+    shift: int | None = None,
+    block: int | None = None,
+    anchor: str | None = None,
+    max_length: int | None = None,
 ) -> MaskedDiffusionModel:
     """An embedded model by its name, or a checkpoint from a directory or a hub id.
 
@@ -51,10 +58,24 @@ def load(
 
     The name wins over a directory of that name: write ./tiny for the directory. `dtype` None keeps
     what is stored, `device` None takes the accelerator where there is one.
+
+    The others say what a checkpoint's files leave out; `source` may say it too, as in
+    "owner/name+mask=5+block=32". `mask` and `eos` are tokens or ids; `shift=1`: the logits at a
+    position predict the next one; `block`: attention in blocks of so many positions, 0 for full
+    attention, counted from the row's start or its response (`anchor`); `max_length`: positions.
     """
+    said = {"mask": mask, "eos": eos, "shift": shift, "block": block, "anchor": anchor}
+    source, overrides = split_source(source, {**said, "max_length": max_length})
     if source not in embedded_names():
         _check_name(source)
-        return load_checkpoint(source, dtype=dtype, device=device, revision=revision)
+        return load_checkpoint(
+            source, dtype=dtype, device=device, revision=revision, overrides=overrides
+        )
+    if overrides != NO_OVERRIDES:
+        raise InputError(
+            f"model {source!r} comes with the package, and its files say all about it: leave out"
+            f" {', '.join(n for n, v in vars(overrides).items() if v is not None)}"
+        )
     if revision is not None:
         raise InputError(
             f"revision is {revision!r} but model {source!r} comes with the package and has no"

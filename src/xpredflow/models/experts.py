@@ -41,8 +41,9 @@ class Router(nn.Module):
         scores = torch.sigmoid(F.linear(x.float(), self.weight.float()))
         chosen = self.choose(scores.detach() + self.expert_bias.float())
         weights = scores.gather(1, chosen)
-        total = weights.sum(-1, keepdim=True) + 1e-20
-        return chosen, weights / total * self.routing.scale
+        if self.routing.chosen > 1:  # a single expert keeps its own score, as upstream has it
+            weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
+        return chosen, weights * self.routing.scale
 
     def choose(self, ranking: Float[Tensor, "T X"]) -> Int[Tensor, "T A"]:
         """The best experts of the best groups; a group counts by the sum of its best two."""

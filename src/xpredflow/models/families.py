@@ -6,19 +6,26 @@
 Another package's family is found by its entry point in the group `xpredflow.models`.
 """
 
+import re
 from typing import Any
 
 from xpredflow.errors import InputError
 from xpredflow.models.base import MaskedDiffusionModel
+from xpredflow.models.variants import architecture_of
 from xpredflow.registry import FAMILIES
 
 Family = type[MaskedDiffusionModel]
 
-# Published architectures that are known here only so that they are never misread as another.
-PLANNED = {
-    "LLaDAMoEModel": "LLaDA-MoE",
-    "LLaDAMoEModelLM": "LLaDA-MoE",
-    "DreamModel": "Dream",
+# Published models of other kinds, known here by a part of their name so that none is misread.
+REFUSED = {
+    "diffusiongemma": "DiffusionGemma starts from random tokens and has no mask token",
+    "nemotronlabsdiffusion": "Nemotron-Labs-Diffusion has an encoder and a head of its own",
+    "wedlm": "WeDLM is causal and reorders its positions",
+    "gfusion": "GFusion attends by latent vectors (MLA)",
+    "lfm2bidirectional": "LFM2 diffusion models are made of convolutions for the most part",
+    "bd3lm": "BD3-LM attends to its clean copy of the text by cross-attention",
+    "mdlm": "MDLM is a diffusion transformer with conditioned norms",
+    "refusion": "ReFusion decodes slots of tokens autoregressively",
 }
 
 
@@ -26,32 +33,27 @@ def family_of(config: dict[str, Any]) -> Family:
     """The family that config.json names, by `architectures` first and `model_type` second."""
     architectures = config.get("architectures") or []
     model_type = config.get("model_type")
-    if (planned := _planned(architectures, model_type, config)) is not None:
-        raise InputError(
-            f"{planned} checkpoints are not supported yet. Supported: {_known()}. Load one with"
-            " code that you trust and wrap it: xpredflow.wrap(module, tokenizer, mask=...)"
-        )
+    if (dense := architecture_of(config)) is not None:
+        return _checked(dense)
     for architecture in architectures:
         if architecture in FAMILIES:
             return _checked(architecture)
     for architecture, entry in FAMILIES.entries().items():
-        if not architectures and entry.item.model_type == model_type:
+        if not architectures and model_type and entry.item.model_type == model_type:
             return _checked(architecture)
+    names = [re.sub(r"\W|_", "", str(name)).lower() for name in (*architectures, model_type)]
+    for part, reason in REFUSED.items():
+        if any(name.startswith(part) for name in names):
+            raise InputError(
+                f"config.json has architectures = {architectures!r}, which is not supported:"
+                f" {reason}. Supported: {_known()}. Load it with code that you trust and wrap it:"
+                " xpredflow.wrap(module, tokenizer, mask=...)"
+            )
     raise InputError(
         f"unknown architecture: config.json has architectures = {architectures!r} and "
-        f"model_type = {model_type!r}. Supported: {_known()}"
+        f"model_type = {model_type!r}. Supported: {_known()}. A module of your own is wrapped:"
+        " xpredflow.wrap(module, tokenizer, mask=...)"
     )
-
-
-def _planned(architectures: list[str], model_type: Any, config: dict[str, Any]) -> str | None:
-    """What we know to be another family than any registered one."""
-    if any(a in FAMILIES and a in PLANNED for a in architectures):  # a plug-in knows it
-        return None
-    named = next((PLANNED[a] for a in architectures if a in PLANNED), None)
-    # LLaDA-MoE shares its model_type with the dense LLaDA; only its fields tell it apart.
-    if named is None and model_type == "llada" and config.get("num_experts"):
-        return "LLaDA-MoE"
-    return "Dream" if named is None and model_type == "Dream" else named
 
 
 def _checked(architecture: str) -> Family:

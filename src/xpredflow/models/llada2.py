@@ -1,6 +1,5 @@
 """LLaDA2 (mini, flash): mixture of experts with block-causal attention and an exact cache."""
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +8,7 @@ from torch import Tensor, nn
 
 from xpredflow.errors import InputError
 from xpredflow.models.attention import Pass, Shape
-from xpredflow.models.base import MaskedDiffusionModel, Place
+from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.config import Fields
 from xpredflow.models.experts import MixtureMLP, Routing
 from xpredflow.models.layers import GatedMLP, RMSNorm
@@ -99,18 +98,6 @@ class LLaDA2(MaskedDiffusionModel):
         """The layers, the final norm and the head."""
         return self.model.layers, self.model.norm, self.lm_head
 
-    def places(self) -> dict[str, Place]:
-        """Published checkpoints hold one tensor per expert; each is a row of the stack."""
-        places: dict[str, Place] = {}
-        for name, tensor in self.state_dict().items():
-            stacked = re.fullmatch(r"(.*\.experts)\.(\w+_proj)", name)
-            if stacked is None:
-                places[name] = Place(name)
-                continue
-            for row in range(tensor.shape[0]):
-                places[f"{stacked[1]}.{row}.{stacked[2]}.weight"] = Place(name, row)
-        return places
-
 
 def _mlp(fields: Fields, index: int) -> nn.Module:
     width = fields.whole("hidden_size")
@@ -171,9 +158,8 @@ def _shape(fields: Fields) -> Shape:
 
 
 def _rotary_dim(fields: Fields, head_dim: int) -> int:
-    """From the factor; `rotary_dim` says the same in other words and must agree."""
-    stated = fields.whole("rotary_dim", head_dim)
-    dim = int(head_dim * fields.real("partial_rotary_factor", stated / head_dim))
+    """From the factor, half of a head unless told; `rotary_dim` must agree with it."""
+    dim = int(head_dim * fields.real("partial_rotary_factor", 0.5))
     if dim != fields.whole("rotary_dim", dim) or dim % 2 or not 0 < dim <= head_dim:
         raise InputError(
             f"config.json: rotary_dim is {fields.config.get('rotary_dim')!r} and "

@@ -11,6 +11,8 @@ from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel, Place, on_meta
 from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
+from xpredflow.models.masked_lm import is_masked_lm, load_masked_lm
+from xpredflow.models.overrides import NO_OVERRIDES, Overrides, completed
 from xpredflow.models.shards import Stored, stored_tensors
 from xpredflow.models.source import SMALL, WEIGHTS, load_tokenizer, locate, read_config
 
@@ -24,6 +26,7 @@ def load(
     dtype: torch.dtype | str | None = None,
     device: torch.device | str | None = None,
     revision: str | None = None,
+    overrides: Overrides = NO_OVERRIDES,
 ) -> MaskedDiffusionModel:
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
 
@@ -32,13 +35,20 @@ def load(
     wanted, target = as_dtype(dtype), as_device(device)
     # The small files first: a checkpoint that cannot be read is not worth its download.
     directory = locate(source, revision, SMALL)
+    local = directory == Path(source).expanduser()
+    name = directory.resolve().name if local else str(source)
     config = read_config(directory)
-    model = on_meta(family_of(config), config)
+    if is_masked_lm(config):
+        return load_masked_lm(source, config, wanted, target, revision)
+    family = family_of(config)
+    tokenizer = load_tokenizer(directory)
+    config = completed(config, overrides, tokenizer, directory, name)
+    model = on_meta(family, config)
     directory = locate(source, revision, WEIGHTS)
     fill(model, stored_tensors(directory), wanted, target)
-    model.attach(load_tokenizer(directory))
+    model.attach(tokenizer)
     model.defaults = read_defaults(directory)
-    model.name = str(source) if directory != Path(source).expanduser() else directory.resolve().name
+    model.name = name
     return model.eval()
 
 
@@ -50,7 +60,10 @@ def fill(
 ) -> None:
     """Give a model on the meta device its tensors, one after the other."""
     places, shells = model.places(), model.state_dict()
-    check(places, shells, stored, model.ignored)
+    copies = {key: name for key, name in model.copies().items() if key in stored}
+    check(
+        places | {key: Place(name) for key, name in copies.items()}, shells, stored, model.ignored
+    )
     if dtype is None:
         check_one_dtype(places, shells, stored, model.precise)
     filled: dict[str, Tensor] = {}
@@ -65,6 +78,13 @@ def fill(
             filled[name] = torch.empty(shells[name].shape, dtype=kind, device=device)
             assign(model, name, filled[name])
         tensor.read_into(filled[name] if row is None else filled[name][row])
+    for key, name in copies.items():
+        if not stored[key].equals(filled[name]):
+            raise InputError(
+                f"tensor {key!r} differs from {name!r}, but config.json says that they are tied:"
+                " one of the two would be lost; set tie_word_embeddings to false in config.json if"
+                " the head has weights of its own"
+            )
 
 
 def assign(model: nn.Module, name: str, tensor: Tensor) -> None:
@@ -82,7 +102,7 @@ def check(
     if missing:
         raise InputError(
             f"the checkpoint lacks {_some(missing)}: its shards are incomplete, or config.json "
-            "belongs to another checkpoint"
+            f"belongs to another checkpoint{_tied_hint(missing)}"
         )
     extra = [key for key in stored if key not in places and not re.search(ignored, key)]
     if extra:
@@ -113,6 +133,12 @@ def check_one_dtype(
                 f"tensor {tensor.key!r} is stored as {tensor.dtype}, but {matrices[0].key!r} as "
                 f"{matrices[0].dtype}: choose one with dtype=, e.g. dtype='bfloat16'"
             )
+
+
+def _tied_hint(missing: list[str]) -> str:
+    if missing != ["lm_head.weight"]:
+        return ""
+    return '; if the head is the embedding table, it lacks "tie_word_embeddings": true'
 
 
 def _some(keys: list[str]) -> str:

@@ -6,6 +6,7 @@ until the mapping goes: a load would peak at twice the weights. Plain reads do n
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,16 @@ class Stored:
 
     def read_into(self, target: Tensor) -> None:
         """Copy the values into a contiguous tensor of this shape, of any dtype and device."""
+        for part, values in self._pieces(target):
+            part.copy_(values)
+
+    def equals(self, target: Tensor) -> bool:
+        """Whether a contiguous tensor of this shape has these values, in its own dtype."""
+        pieces = self._pieces(target)
+        return all(torch.equal(part, values.to(part)) for part, values in pieces)
+
+    def _pieces(self, target: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Parts of the target one after the other, each beside the values stored for it."""
         flat, size = target.view(-1), self.dtype.itemsize
         buffer = bytearray(min(CHUNK, flat.numel() * size))
         with self.file.open("rb", buffering=0) as file:
@@ -47,7 +58,7 @@ class Stored:
                 count = min(CHUNK // size, flat.numel() - done)
                 self._fill(file, memoryview(buffer)[: count * size])
                 values = torch.frombuffer(buffer, dtype=self.dtype, count=count)
-                flat[done : done + count].copy_(values)
+                yield flat[done : done + count], values
 
     def _fill(self, file: Any, buffer: memoryview) -> None:
         while len(buffer):

@@ -10,8 +10,16 @@ from typing import Any
 from xpredflow.errors import InputError
 from xpredflow.files import read_object
 
-SMALL = ["*.json", "*.jinja", "tokenizer*"]
+SMALL = ["*.json", "*.jinja", "tokenizer*", "merges.txt"]
 WEIGHTS = [*SMALL, "*.safetensors"]
+# Tokenizers of vocab.json and merges.txt by the class that tokenizer_config.json names, and the
+# class of transformers that splits text in the same way.
+_BYTE_LEVEL = {
+    "DreamTokenizer": "Qwen2Tokenizer",
+    "Qwen2Tokenizer": "Qwen2Tokenizer",
+    "Qwen2TokenizerFast": "Qwen2Tokenizer",
+    "GPT2Tokenizer": "GPT2Tokenizer",
+}
 
 
 def locate(source: str | Path, revision: str | None, patterns: list[str]) -> Path:
@@ -56,17 +64,49 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 
 def load_tokenizer(directory: Path) -> Any:
-    """The fast tokenizer in this directory, or None if there is none."""
-    if not (directory / "tokenizer.json").is_file():
+    """The fast tokenizer in this directory, or None if there is none that we know how to read."""
+    if (directory / "tokenizer.json").is_file():
+        # This class by name: tokenizer_config.json may ask for one that only remote code has.
+        name = "PreTrainedTokenizerFast"
+    elif all((directory / file).is_file() for file in ("vocab.json", "merges.txt")):
+        name = _BYTE_LEVEL.get(_tokenizer_settings(directory).get("tokenizer_class", ""))
+    else:
+        name = None
+    if name is None:
         return None
-    from transformers import PreTrainedTokenizerFast  # takes seconds to import
+    import transformers  # takes seconds to import
 
     try:
-        # This class by name: tokenizer_config.json may ask for one that only remote code has.
-        return PreTrainedTokenizerFast.from_pretrained(str(directory))
+        return getattr(transformers, name).from_pretrained(str(directory))
     # tokenizers raises bare Exception on a bad file.
     except Exception as error:
         raise InputError(
             f"the tokenizer in {directory} cannot be read ({type(error).__name__}: {error}): "
-            "download tokenizer.json and tokenizer_config.json again"
+            "download its files again"
         ) from error
+
+
+def stored_id(directory: Path, token: str) -> int | None:
+    """The id of a token as the files hold it.
+
+    A token that tokenizer_config.json names though no file has it gets the next free id when the
+    tokenizer is loaded; that id means nothing to the model.
+    """
+    for number, entry in (_tokenizer_settings(directory).get("added_tokens_decoder") or {}).items():
+        if entry.get("content") == token:
+            return int(number)
+    for name in ("added_tokens.json", "vocab.json"):
+        if (directory / name).is_file():
+            found = read_object(directory / name, "download it again").get(token)
+            if isinstance(found, int):
+                return found
+    if not (directory / "tokenizer.json").is_file():
+        return None
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(str(directory / "tokenizer.json")).token_to_id(token)
+
+
+def _tokenizer_settings(directory: Path) -> dict[str, Any]:
+    file = directory / "tokenizer_config.json"
+    return read_object(file, "download it again") if file.is_file() else {}

@@ -8,17 +8,19 @@ print(generate(model, "The capital of France is", decoder="threshold")[0].text)
 What the module does is found out before the first prompt, by calling it on four positions.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import nn
 
 from xpredflow.errors import InputError
 from xpredflow.models.base import MaskedDiffusionModel
-from xpredflow.models.foreign import Wrapped, no_shadows
+from xpredflow.models.module_adapter import Wrapped, no_shadows
+from xpredflow.models.module_probe import examine
+from xpredflow.models.shift import shifted_shadows
 from xpredflow.types import Model, SpecialTokens
 
+W = TypeVar("W", bound=Wrapped)
 LONGEST = 1_000_000  # tokenizers without a limit state one beyond this
 
 
@@ -46,6 +48,34 @@ def wrap(
     of them. `shift=1`: the logits at a position predict the next one, as in Dream. `block=32`: the
     attention is block-causal in blocks of 32, which takes a module that honours 4-D masks.
     """
+    return adapt(
+        Wrapped,
+        module,
+        tokenizer,
+        mask=mask,
+        eos=eos,
+        eot=eot,
+        shift=shift,
+        block=block,
+        name=name,
+        max_length=max_length,
+    )
+
+
+def adapt(
+    kind: type[W],
+    module: Any,
+    tokenizer: Any,
+    *,
+    mask: int | str | None = None,
+    eos: int | str | None = None,
+    eot: int | str | None = None,
+    shift: int = 0,
+    block: int | None = None,
+    name: str | None = None,
+    max_length: int | None = None,
+) -> W:
+    """The same as a model of this kind, after everything that can be wrong was looked at."""
     if not isinstance(module, nn.Module):
         raise InputError(
             f"module is {module!r}: expected a torch module or a loaded transformers model; a"
@@ -58,7 +88,7 @@ def wrap(
     for option, value in (("block", block), ("max_length", max_length)):
         if value is not None and (type(value) is not int or value < 1):
             raise InputError(f"{option} is {value!r}: give a whole number ≥ 1")
-    model = Wrapped(module.eval(), _embedding_layer(module), shift, block)
+    model = kind(module.eval(), _embedding_layer(module), shift, block)
     rows, config = len(model.embedding), getattr(module, "config", None)
     special = SpecialTokens(
         mask=_token("mask", mask, tokenizer, config, rows),
@@ -69,11 +99,11 @@ def wrap(
         raise InputError(f"mask and an end token are both {special.mask}: give the mask's own id")
     model.special, model.tokenizer = special, tokenizer
     model.name = name or getattr(config, "_name_or_path", "") or type(module).__name__
-    longest = max_length or _longest(config, tokenizer)
+    longest = max_length or _longest(module, tokenizer)
     model.max_length = longest - longest % (block or 1)  # the last block is always a whole one
     if not model.max_length:
         raise InputError(f"block is {block} but the module takes {longest} positions at most")
-    _examine(model)
+    examine(model)
     return model
 
 
@@ -87,6 +117,8 @@ def check_model(model: Any, decoder: Any = None) -> Model:
             fix = "wrap it first, wrap(module, tokenizer, mask=...)"
         raise InputError(f"model is a {type(model).__name__}, which cannot decode: {fix}")
     if getattr(decoder, "shadows", False) and not getattr(model, "shadows", True):
+        if not isinstance(model, Wrapped):
+            raise shifted_shadows(model.name)
         raise no_shadows(model.name)
     return model
 
@@ -139,11 +171,12 @@ def _token(role: str, given: Any, tokenizer: Any, config: Any, rows: int) -> int
     return number
 
 
-def _longest(config: Any, tokenizer: Any) -> int:
+def _longest(module: nn.Module, tokenizer: Any) -> int:
     """How many positions the module or its tokenizer say that it takes."""
     stated = [
-        getattr(config, "max_position_embeddings", None),
+        getattr(getattr(module, "config", None), "max_position_embeddings", None),
         getattr(tokenizer, "model_max_length", None),
+        *_counted_behind_padding(module),
     ]
     known = [int(value) for value in stated if value is not None and 0 < value < LONGEST]
     if not known:
@@ -154,96 +187,12 @@ def _longest(config: Any, tokenizer: Any) -> int:
     return min(known)
 
 
-@torch.no_grad()
-def _examine(model: Wrapped) -> None:
-    """Find out what the module does with masks, and whether its head can be run by itself."""
-    table = model.embedding
-    draw = torch.Generator().manual_seed(0)
-    tokens = torch.randint(len(table), (2, 4), generator=draw).to(table.device)
-    tokens[1] = (tokens[0] + 1) % len(table)  # another token everywhere
-    inputs = table[tokens]
-    _check_logits(model, inputs)
-    block, model.block_size = model.block_size, model.block_size and 2
-    model.full_mask = block is not None
-    # row i: which positions change when position i holds another token
-    reach = _reach(model, inputs)
-    if block is None and reach[0, 3] and not reach[3, 0]:  # causal, unless it is told otherwise
-        model.full_mask = model.masks
-        reach = _reach(model, inputs)
-        if not reach[3, 0]:
-            raise InputError(
-                f"{model.name!r} is causal: no position sees a later one, and it takes no 4-D"
-                " attention_mask that would change it; masked diffusion needs both directions"
-            )
-    if block is not None and not (reach[1, 0] and reach[0, 3] and not reach[2:, :2].any()):
-        raise InputError(
-            f"block is {block} but {model.name!r} does not follow a 4-D attention_mask of shape"
-            " (rows, 1, positions, positions) that is added to its scores: leave block out"
-        )
-    model.block_size = block
-    model.masks = model.masks and _knows_padding(model, inputs)
-    model.head_name = _head_name(model, inputs)
-
-
-def _check_logits(model: Wrapped, inputs: Float[Tensor, "2 4 E"]) -> None:
-    if not model.accepts("inputs_embeds"):
-        raise InputError(
-            f"{type(model.module).__name__} takes no inputs_embeds: decoding in the space of"
-            " embeddings needs a module that reads them in place of token ids"
-        )
-    try:
-        logits = model.run(inputs, _places(inputs))
-    except InputError:
-        raise
-    except Exception as error:  # a foreign module may raise anything
-        raise InputError(
-            f"{type(model.module).__name__} failed on inputs_embeds of shape"
-            f" {tuple(inputs.shape)} ({type(error).__name__}: {error})"
-        ) from error
-    expected = (*inputs.shape[:2], len(model.embedding))
-    if tuple(logits.shape) != expected:
-        raise InputError(
-            f"{type(model.module).__name__} gives logits of shape {tuple(logits.shape)}; expected"
-            f" {expected}: one for each row of its embedding table, at every position"
-        )
-
-
-def _places(inputs: Float[Tensor, "B L E"]) -> Int[Tensor, "B L"]:
-    return torch.arange(inputs.shape[1], device=inputs.device).expand(len(inputs), -1)
-
-
-def _reach(model: Wrapped, inputs: Float[Tensor, "2 4 E"]) -> Bool[Tensor, "4 4"]:
-    """At [i, j]: the logits at position j change with the input at position i."""
-    rows = inputs[:1].repeat(5, 1, 1)
-    rows[range(4), range(4)] = inputs[1]
-    try:
-        logits = model.run(rows, _places(rows)).float()
-    except Exception:  # what it makes of a 4-D mask is its own affair
-        if not model.full_mask:
-            raise
-        return torch.zeros(4, 4, dtype=torch.bool)
-    moved = (logits[:4] - logits[4]).abs().amax(-1)
-    return (moved > 1e-5 * logits[4].abs().max()).cpu()
-
-
-def _knows_padding(model: Wrapped, inputs: Float[Tensor, "2 4 E"]) -> bool:
-    """Whether a row is the same with masked padding behind it."""
-    places = _places(inputs).clone()
-    alone = model.run(inputs[:, :2], places[:, :2]).float()
-    places[:, 2:] = -1
-    padded = model.run(inputs, places).float()[:, :2]
-    return bool((alone - padded).abs().max() <= 1e-3 * alone.abs().max())
-
-
-def _head_name(model: Wrapped, inputs: Float[Tensor, "2 4 E"]) -> str | None:
-    """The name of the head, if it alone makes the module's logits of its last hidden states."""
-    head = getattr(model.module, "get_output_embeddings", lambda: None)()
-    if not isinstance(head, nn.Module):
-        return None
-    logits = model.run(inputs, _places(inputs))
-    model.head_name = model.name_of(head)
-    try:
-        same = head(model.run_to_head(inputs, _places(inputs)))
-    except ValueError:
-        return None
-    return model.head_name if torch.equal(same.float(), logits.float()) else None
+def _counted_behind_padding(module: nn.Module) -> list[int]:
+    """Positions of tables that count from behind their padding row, as RoBERTa's does."""
+    return [
+        part.num_embeddings - part.padding_idx - 1
+        for name, part in module.named_modules()
+        if isinstance(part, nn.Embedding)
+        and part.padding_idx is not None
+        and name.endswith("position_embeddings")
+    ]

@@ -11,7 +11,7 @@ from torch import Tensor
 from xpredflow.files import save_tensors
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.defaults import write_defaults
-from xpredflow.models.foreign import Wrapped
+from xpredflow.models.module_adapter import Wrapped
 from xpredflow.models.shards import INDEX, SINGLE
 
 SHARD_BYTES = 4_000_000_000

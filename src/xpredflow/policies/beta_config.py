@@ -1,26 +1,18 @@
 """Shape of the learned policy, apart from its network: the command line lists it without torch."""
 
-from pydantic.config import JsonDict
-
 from xpredflow.errors import InputError
-from xpredflow.settings import Field, settings
+from xpredflow.settings import grouped, settings
 
-_NETWORK: JsonDict = {"group": "Policy network"}
+_network = grouped("Policy network")
 
 
 @settings
 class BetaConfig:
     """Shape of the policy network and the range of its concentration κ."""
 
-    hidden: int = Field(
-        default=64, ge=1, description="width of the two layers", json_schema_extra=_NETWORK
-    )
-    kappa_min: float = Field(
-        default=2.0,
-        description="least concentration κ of the Beta density",
-        json_schema_extra=_NETWORK,
-    )
-    kappa_max: float = Field(default=100.0, description="largest κ", json_schema_extra=_NETWORK)
+    hidden: int = _network(64, "width of the two layers", ge=1)
+    kappa_min: float = _network(2.0, "least concentration κ of the Beta density")
+    kappa_max: float = _network(100.0, "largest κ")
 
     def __post_init__(self) -> None:
         if not 0 < self.kappa_min < self.kappa_max:

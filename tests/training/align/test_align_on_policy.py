@@ -122,3 +122,24 @@ def test_a_drawn_walk_is_the_same_again_and_shares_out_the_rows() -> None:
         for seed in range(60)
     }
     assert passes == set(range(1, PASSES + 1))
+
+
+def test_predictions_replace_three_quarters_of_a_row_as_dmax_trains() -> None:
+    noisy = noisy_rows()
+    drawn = OnPolicyStates.drawn(4, 0.5, torch.Generator().manual_seed(1), "predictions")
+    assert (drawn.passes, drawn.masked, drawn.exponent.tolist()) == (1, 0.75, [0.0] * 4)
+    states = OnPolicyStates(torch.tensor([True, False, True, False]), torch.zeros(4), 1, 0.75, 3)
+    started = states.started(noisy)
+    assert torch.equal(started.masked, states.started(noisy).masked)
+    assert not (started.masked & ~noisy.candidates).any()
+    assert torch.equal(started.masked[1::2], noisy.masked[1::2])
+    start = TABLE[started.shown(SPECIAL.mask)]
+    state = states.states(start, started, TABLE, predict_for(started))
+    moved = started.masked & states.rows.unsqueeze(-1)
+    assert (state[moved] == TABLE[TOKEN]).all()  # the predicted token itself
+    assert torch.equal(state[~moved], start[~moved])
+    # the share of a long row
+    long = torch.ones(1, 20_000, dtype=torch.bool)
+    wide = MaskedBatch(long.long(), long.long(), long, ~long, ~long, torch.ones(1))
+    share = states.only(torch.tensor([0])).started(wide).masked.float().mean().item()
+    assert abs(share - 0.75) < 0.02

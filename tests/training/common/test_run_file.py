@@ -83,9 +83,12 @@ def test_a_policys_training_of_an_earlier_version_goes_on(tmp_path: Path) -> Non
     values = training.about.values()
     values = {**values, "model": values["model_name"], "budget": "6"}
     del values["model_name"]
-    as_before(tmp_path, values, {"budget": "steps"})
+    as_before(tmp_path, values, {"budget": "steps", "commit_threshold": "commit_above"})
     with pytest.raises(InputError, match=r"budget is 7 but the run .* was started with 6"):
         PolicyTraining(toy_setup(replace(config, budget=7)), POOL, tmp_path, resume=True)
+    ruled = toy_setup(replace(config), rules={"commit_threshold": 0.7})
+    with pytest.raises(InputError, match=r"commit_threshold is 0\.7 but the run .* with 'none'"):
+        PolicyTraining(ruled, POOL, tmp_path, resume=True)
     again = PolicyTraining(toy_setup(replace(config, updates=2)), POOL, tmp_path, resume=True)
     assert [line["step"] for line in again] == [2]
 

@@ -1,31 +1,18 @@
 """`xpredflow align`: make a model predict its own clean states."""
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.flags import ConfigFile, Given, OptionPairs, settings_flags
-from xpredflow.errors import InputError
+from xpredflow.cli.training_flags import AnswersFlags, settings_flags
 from xpredflow.training.align.config import AlignConfig
 
 
 @settings_flags(AlignConfig)
 def align(
     out: shared.RunDirectory,
-    answers: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="The model's own answers, from self-generate; may be repeated."
-        ),
-    ] = None,
-    model: shared.Model = None,
-    config: ConfigFile = None,
-    resume: shared.Resume = False,
-    option: OptionPairs = None,
-    device: shared.Device = None,
-    threads: shared.Threads = None,
+    begin: AnswersFlags,
     **flags: Any,
 ) -> None:
     """Align a model for x-prediction flow on answers that it generated itself.
@@ -53,18 +40,15 @@ def align(
       xpredflow align runs/on_policy -m runs/aligned/model --answers flow.jsonl -n 400 \\
           --lr 2e-4 --clean-entropy 0.1 --on-policy 0.4
     """
-    said = Given("align", AlignConfig, flags, option, config, example="lr=5e-4")
+    said = begin.given("align", AlignConfig, flags, example="lr=5e-4")
     settings = said.config()
-    files = said.input("answers", answers)
-    if not files:
-        raise InputError("no answers: give --answers FILE, which xpredflow self-generate writes")
     from xpredflow.cli.training import set_threads, show_picture, shown, watched
     from xpredflow.models import embedded
     from xpredflow.training.align.progress import Progress
     from xpredflow.training.align.run import align as run
 
-    set_threads(threads)
-    source = said.input("model", model, embedded.PRETRAINED)
+    set_threads(begin.threads)
+    source = said.input("model", begin.model, embedded.PRETRAINED)
     with watched(settings.updates) as view:
 
         def show(now: Progress) -> None:
@@ -75,7 +59,15 @@ def align(
             line += f" (reference {shown(now.reference_ce_masked)})"
             view.show(now.step, line, now.warning)
 
-        done = run(source, files, settings, out=out, resume=resume, watch=show, device=device)
+        done = run(
+            source,
+            said.inputs["answers"],
+            settings,
+            out=out,
+            resume=begin.resume,
+            watch=show,
+            device=begin.device,
+        )
     if done.after is None:  # another process writes and speaks
         return
     typer.echo(f"before: {_described(done.before)}")

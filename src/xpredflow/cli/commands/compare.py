@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.bench import BenchFlags, stoppable, takes_bench_flags
+from xpredflow.cli.bench import BenchFlags, stoppable
 from xpredflow.cli.completion import decoder_names
+from xpredflow.cli.flag_groups import expanded
 from xpredflow.cli.options import command, names
 
 
-@takes_bench_flags
+@expanded
 def compare(
     context: typer.Context,
     flags: BenchFlags,

@@ -9,35 +9,23 @@ from typing import Annotated, Any
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import given, merged, of_file
+from xpredflow.cli.flag_groups import DecodingFlags, TaskFlags, expanded
 
 
+@expanded
 def evaluate(
-    task: shared.Tasks = None,
-    model: shared.Model = None,
-    decoder: shared.Decoder = None,
-    policy: shared.Policy = None,
-    budget: shared.Budget = None,
+    asked: TaskFlags,
+    decoding: DecodingFlags,
     split: shared.Split = "validation",
     limit: shared.LimitOrAll = None,
     samples: Annotated[
         int, typer.Option(help="Answers per problem; with several, pass@k is given too.", min=1)
     ] = 1,
-    seed: shared.Seed = None,
-    option: shared.Option = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Directory for one JSON line per sample; an evaluation goes on there."),
     ] = None,
     json: shared.Json = False,
-    column: shared.Column = None,
-    grader: shared.Grader = None,
-    response_length: shared.ResponseLength = None,
-    data: shared.Data = None,
-    template: shared.Template = None,
-    dtype: shared.Dtype = None,
-    device: shared.Device = None,
-    unsafe: shared.Unsafe = False,
 ) -> None:
     """Measure accuracy and forward passes on graded tasks, by default minicode and minimath.
 
@@ -57,24 +45,21 @@ def evaluate(
       xpredflow eval -t humaneval --split test --data humaneval=HumanEval.jsonl.gz -m MODEL
       torchrun --nproc_per_node 2 -m xpredflow eval -t minimath
     """
-    options = merged(given({"policy": policy, "budget": budget, "seed": seed}), option)
-    files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
+    options = decoding.options()
 
     from xpredflow.cli.progress import PassesBar, load_model
     from xpredflow.engine.request import DEFAULT_DECODER, resolve
     from xpredflow.evaluation import evaluate as run
     from xpredflow.evaluation.run import problem_count
     from xpredflow.processes import join_processes, leave_processes
-    from xpredflow.tasks import make_tasks
 
-    own = of_file(column, grader, response_length)
-    tasks = make_tasks(task or ["minicode", "minimath"], data=files, template=template, **own)
+    tasks = asked.tasks()
     # everything that can be wrong is looked at before the model is loaded
-    resolve(decoder or DEFAULT_DECODER, options)
+    resolve(decoding.decoder or DEFAULT_DECODER, options)
     for one in tasks:
         problem_count(one, split, limit)
     share = join_processes()
-    loaded = load_model(given({"source": model, "dtype": dtype, "device": device}))
+    loaded = load_model(decoding.source())
     for one in tasks:
         started = time.monotonic()
         with PassesBar(one.name, shown=share.rank == 0) as bar:
@@ -82,14 +67,14 @@ def evaluate(
                 found = run(
                     loaded,
                     one,
-                    decoder=decoder,
+                    decoder=decoding.decoder,
                     split=split,
                     limit=limit,
                     samples=samples,
                     out=out,
                     watch=bar,
-                    unsafe=unsafe,
-                    template=template,
+                    unsafe=asked.unsafe,
+                    template=asked.template,
                     share=share,
                     **options,
                 )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import given, merged, spec_and_options
+from xpredflow.cli.flag_groups import DecodingFlags, expanded
+from xpredflow.cli.options import spec_and_options
 from xpredflow.cli.prompts import Given, gather, label
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from xpredflow.engine.steps import Step
 
 
+@expanded
 def generate(
+    decoding: DecodingFlags,
     prompt: Annotated[
         list[str] | None,
         typer.Argument(
@@ -41,14 +44,10 @@ def generate(
     lines: Annotated[
         bool, typer.Option("--lines", help="Each line of standard input is a prompt of its own.")
     ] = False,
-    model: shared.Model = None,
-    decoder: shared.Decoder = None,
-    policy: shared.Policy = None,
     policy_temperature: Annotated[
         str | None,
         typer.Option(metavar="NUMBER", help="Sample a learned policy's steps at this temperature."),
     ] = None,
-    budget: shared.Budget = None,
     gen_length: Annotated[
         str | None, typer.Option(metavar="N", help="Tokens of the response.")
     ] = None,
@@ -56,7 +55,6 @@ def generate(
         str | None,
         typer.Option(metavar="N", help="Decode in blocks of this many tokens, left to right."),
     ] = None,
-    seed: shared.Seed = None,
     system: Annotated[str | None, typer.Option(help="System message of the chat.")] = None,
     chat: Annotated[
         bool | None,
@@ -70,9 +68,6 @@ def generate(
         str | None,
         typer.Option(metavar="N", help="Prompts decoded together in one forward pass."),
     ] = None,
-    option: shared.Option = None,
-    dtype: shared.Dtype = None,
-    device: shared.Device = None,
     revision: shared.Revision = None,
     trace: Annotated[
         Path | None,
@@ -103,18 +98,15 @@ def generate(
     """
     prompts = gather(prompt or [], file, lines)
     named = {
-        "policy": policy,
         "policy_temperature": policy_temperature,
-        "budget": budget,
         "gen_length": gen_length,
         "block_length": block_length,
-        "seed": seed,
         "system": system,
         "chat": chat,
         "max_batch": max_batch,
     }
-    source = given({"source": model, "dtype": dtype, "device": device, "revision": revision})
-    name, options = spec_and_options(decoder, merged(given(named), option))
+    source = decoding.source(revision=revision)
+    name, options = spec_and_options(decoding.decoder, decoding.options(**named))
     raise typer.Exit(_run(prompts, source, name, options, trace, delay or 0.0, json))
 
 

@@ -23,12 +23,17 @@ def models() -> None:
     """
     from xpredflow.models import FAMILIES
     from xpredflow.models.embedded import embedded_names
+    from xpredflow.models.masked_lm import SUFFIX, MaskedLM
 
     for name in embedded_names():
         entry(name, f"embedded: {_embedded(name)}")
     for architecture, found in FAMILIES.entries().items():
-        about = f"{_about(found.item)} Loads any {architecture} checkpoint."
-        entry(getattr(found.item, "family", architecture), about.strip())
+        # one class may load several kinds, each registered with its name and a line about it
+        family = found.about.get("family")
+        about = found.summary if family else _about(found.item)
+        name = family or getattr(found.item, "family", architecture)
+        entry(name, f"{about} Loads any {architecture} checkpoint.".strip())
+    entry(MaskedLM.family, f"{_about(MaskedLM)} Loads any ...{SUFFIX} checkpoint.")
 
 
 def _about(family: Any) -> str:

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.flags import ConfigFile, Given, OptionPairs, settings_flags
 from xpredflow.cli.options import names
+from xpredflow.cli.training_flags import Given, settings_flags
 from xpredflow.training.pretrain.config import PretrainConfig
 
 TASKS, SHAPE = ("minicode", "minimath"), "tiny"
@@ -26,9 +26,9 @@ def pretrain(
     start: Annotated[
         str | None, typer.Option(metavar="MODEL", help="A checkpoint to train further instead.")
     ] = None,
-    config: ConfigFile = None,
+    config: shared.ConfigFile = None,
     resume: shared.Resume = False,
-    option: OptionPairs = None,
+    option: shared.SettingPairs = None,
     threads: shared.Threads = None,
     **flags: Any,
 ) -> None:

@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.bench import BenchFlags, stoppable, takes_bench_flags
+from xpredflow.cli.bench import BenchFlags, stoppable
 from xpredflow.cli.completion import model_names, table_names
+from xpredflow.cli.flag_groups import expanded
 from xpredflow.cli.options import command
 
 
-@takes_bench_flags
+@expanded
 def reproduce(
     context: typer.Context,
     flags: BenchFlags,

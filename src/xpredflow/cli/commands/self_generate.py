@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import given, merged, of_file
+from xpredflow.cli.flag_groups import DecodingFlags, FileFlags, expanded
+from xpredflow.cli.options import given
 
 
+@expanded
 def self_generate(
     data: Annotated[
         str,
@@ -19,7 +21,8 @@ def self_generate(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The .jsonl file to write, one answer per line.")],
-    model: shared.Model = None,
+    decoding: DecodingFlags,
+    own: FileFlags,
     limit: shared.LimitOrAll = None,
     first: Annotated[
         int | None, typer.Option(metavar="N", help="Number of the first prompt; default 0.")
@@ -34,17 +37,6 @@ def self_generate(
             "--retry", help="Answer again, at full budget, what the task's grader rejects."
         ),
     ] = False,
-    decoder: shared.Decoder = None,
-    policy: shared.Policy = None,
-    budget: shared.Budget = None,
-    seed: shared.Seed = None,
-    option: shared.Option = None,
-    column: shared.Column = None,
-    grader: shared.Grader = None,
-    response_length: shared.ResponseLength = None,
-    dtype: shared.Dtype = None,
-    device: shared.Device = None,
-    unsafe: shared.Unsafe = False,
 ) -> None:
     """Answer many prompts with the model itself, at full budget unless told otherwise.
 
@@ -63,10 +55,8 @@ def self_generate(
         --data allenai/tulu-3-sft-personas-code
       torchrun --nproc_per_node 2 -m xpredflow self-generate --data minimath --out math.jsonl
     """
-    options = merged(
-        given({"policy": policy, "budget": budget, "seed": seed}), option, example="gen_length=512"
-    )
-    request = given({"limit": limit, "first": first, "keep": keep, "decoder": decoder})
+    options = decoding.options(example="gen_length=512")
+    request = given({"limit": limit, "first": first, "keep": keep, "decoder": decoding.decoder})
 
     from xpredflow.cli.progress import PassesBar, load_model
     from xpredflow.models import embedded
@@ -76,9 +66,8 @@ def self_generate(
     from xpredflow.training.self_generate import self_generate as run
 
     # everything that can be wrong is looked at before the model is loaded
-    source = given({"source": model, "dtype": dtype, "device": device})
-    source = {"source": embedded.PRETRAINED, **source}
-    prompts = prompt_source(data, **of_file(column, grader, response_length))
+    source = {"source": embedded.PRETRAINED, **decoding.source()}
+    prompts = prompt_source(data, **own.of_file())
     spec = AnswerSpec(str(source["source"]), data, retry=retry, options=options, **request)
     check_judge(spec.within(len(prompts)), prompts)
     check_path(out)
@@ -91,11 +80,11 @@ def self_generate(
                 data,
                 out,
                 retry=retry,
-                unsafe=unsafe,
+                unsafe=own.unsafe,
                 share=share,
                 watch=bar,
                 model_name=spec.model,
-                **of_file(column, grader, response_length),
+                **own.of_file(),
                 **request,
                 **options,
             )

@@ -7,13 +7,14 @@ import typer
 
 from xpredflow.cli import options as shared
 from xpredflow.cli.completion import task_names
-from xpredflow.cli.flags import ConfigFile, Given, settings_flags
+from xpredflow.cli.training_flags import Given, settings_flags
 from xpredflow.training.policy.config import PolicyConfig
+from xpredflow.training.policy.rollouts import rule_names, rule_settings
 
 TASK = "minicode"
 
 
-@settings_flags(PolicyConfig)
+@settings_flags(PolicyConfig, rule_settings())  # the rules need torch, so this help does too
 def train_policy(
     out: shared.RunDirectory,
     model: shared.Model = None,
@@ -32,18 +33,9 @@ def train_policy(
             metavar="FILE", help="Prompts are the solved ones in this file of self-generate."
         ),
     ] = None,
-    config: ConfigFile = None,
+    config: shared.ConfigFile = None,
     resume: shared.Resume = False,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            "-o",
-            metavar="NAME=VALUE",
-            help="A rule of the flow (xpredflow decoders flow), such as tau=0.95, or any setting"
-            " below by its name.",
-        ),
-    ] = None,
+    option: shared.SettingPairs = None,
     data: Annotated[
         str | None, typer.Option(help="File or hub id of a published task's problems.")
     ] = None,
@@ -66,14 +58,13 @@ def train_policy(
       xpredflow train-policy runs/policy --task minicode --answers runs/solved.jsonl
       xpredflow train-policy runs/policy --task minicode --answers runs/solved.jsonl --resume
       xpredflow train-policy runs/other --config runs/policy/run.toml --seed 1
-      xpredflow train-policy runs/quick -t minimath -n 50 --budget 1/4 --init jump:0.9 -o tau=0.95
+      xpredflow train-policy runs/quick -t minimath -n 50 --budget 1/4 --init jump:0.9 --tau 0.95
       xpredflow eval -t minicode --policy learned:runs/policy/best
       torchrun --nproc_per_node 2 -m xpredflow train-policy runs/policy -t minicode
     """
     said = Given("train-policy", PolicyConfig, flags, option, config, example="tau=0.95")
     from xpredflow.cli.training import set_threads, show_picture, watched
     from xpredflow.models import embedded
-    from xpredflow.training.policy.rollouts import rule_names
     from xpredflow.training.policy.run import train_policy as run
 
     set_threads(threads)

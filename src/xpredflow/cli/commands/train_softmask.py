@@ -1,31 +1,18 @@
 """`xpredflow train-softmask`: fine-tune a model to read soft masks."""
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.flags import ConfigFile, Given, OptionPairs, settings_flags
-from xpredflow.errors import InputError
+from xpredflow.cli.training_flags import AnswersFlags, settings_flags
 from xpredflow.training.softmask.config import SoftMaskConfig
 
 
 @settings_flags(SoftMaskConfig)
 def train_softmask(
     out: shared.RunDirectory,
-    answers: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="Answers to learn from, from self-generate; may be repeated."
-        ),
-    ] = None,
-    model: shared.Model = None,
-    config: ConfigFile = None,
-    resume: shared.Resume = False,
-    option: OptionPairs = None,
-    device: shared.Device = None,
-    threads: shared.Threads = None,
+    begin: AnswersFlags,
     **flags: Any,
 ) -> None:
     """Fine-tune a model for soft masking (SM, arXiv 2510.17206): weights and the three ω.
@@ -42,25 +29,30 @@ def train_softmask(
       xpredflow train-softmask runs/soft --answers own.jsonl -n 400 --lr 1e-4 --resume
       xpredflow reproduce softmask --softmask runs/soft/model --policy runs/policy/best
     """
-    said = Given("train-softmask", SoftMaskConfig, flags, option, config, example="lr=1e-4")
+    said = begin.given("train-softmask", SoftMaskConfig, flags, example="lr=1e-4")
     settings = said.config()
-    files = said.input("answers", answers)
-    if not files:
-        raise InputError("no answers: give --answers FILE, which xpredflow self-generate writes")
     from xpredflow.cli.training import set_threads, show_picture, watched
     from xpredflow.models import embedded
     from xpredflow.training.softmask.run import train_softmask as run
     from xpredflow.training.softmask.trainer import Progress
 
-    set_threads(threads)
-    source = said.input("model", model, embedded.PRETRAINED)
+    set_threads(begin.threads)
+    source = said.input("model", begin.model, embedded.PRETRAINED)
     with watched(settings.updates) as view:
 
         def show(now: Progress) -> None:
             kind = "soft" if now.soft else "plain"
             view.show(now.step, f"loss {now.loss:.3f} ({kind} masks), ω_s {now.omega_s:.3f}")
 
-        done = run(source, files, settings, out=out, resume=resume, watch=show, device=device)
+        done = run(
+            source,
+            said.inputs["answers"],
+            settings,
+            out=out,
+            resume=begin.resume,
+            watch=show,
+            device=begin.device,
+        )
     for name, before in done.before.items():
         typer.echo(f"loss with {name} masks: {before:.4f} before, {done.after[name]:.4f} after")
     typer.echo(f"checkpoint: {done.checkpoint}")

@@ -2,125 +2,66 @@
 
 from typing import Literal
 
-from pydantic.config import JsonDict
-
 from xpredflow.errors import InputError
 from xpredflow.processes import Share
-from xpredflow.settings import Field, settings
+from xpredflow.settings import grouped, settings
 from xpredflow.training.common.optimiser import (
-    OPTIMISER,
     gradient_clip,
+    optimiser,
     rate_share,
     weight_decay,
 )
 
 CHUNK = 256  # at LLaDA's 126,464 tokens: 0.26 GB
-_BATCHES: JsonDict = {"group": "Batches"}
-_ADAPTERS: JsonDict = {"group": "Adapters"}
-_OBJECTIVE: JsonDict = {"group": "Objective (beyond the paper's)"}
-_MEMORY: JsonDict = {"group": "Memory and precision"}
-_RUN: JsonDict = {"group": "Run"}
+_batches = grouped("Batches")
+_adapters = grouped("Adapters")
+_objective = grouped("Objective (beyond the paper's)")
+_memory = grouped("Memory and precision")
+_run = grouped("Run")
 
 
 @settings
 class AlignConfig:
     """Everything that decides the result of an alignment run, beside the model and the answers."""
 
-    updates: int = Field(default=100, ge=1, description="updates in all", json_schema_extra=_RUN)
-    seed: int = Field(
-        default=0, ge=0, description="seed of masks and batches", json_schema_extra=_RUN
+    updates: int = _run(100, "updates in all", ge=1)
+    seed: int = _run(0, "seed of masks and batches", ge=0)
+    save_every: int = _run(20, "updates between two saved states", ge=1)
+    holdout: int = _run(
+        64, "answers that consistency is measured on and that are not trained on", ge=1
     )
-    save_every: int = Field(
-        default=20, ge=1, description="updates between two saved states", json_schema_extra=_RUN
+    reference_every: int = _run(
+        1, "updates between two looks at the reference's cross-entropy; 0: never", ge=0
     )
-    holdout: int = Field(
-        default=64,
-        ge=1,
-        description="answers that consistency is measured on and that are not trained on",
-        json_schema_extra=_RUN,
+    batch: int = _batches(32, "answers per update, over all processes", ge=1)
+    accumulate: int = _batches(
+        1, "parts in which each process goes through its share of a batch", ge=1
     )
-    reference_every: int = Field(
-        default=1,
-        ge=0,
-        description="updates between two looks at the reference's cross-entropy; 0: never",
-        json_schema_extra=_RUN,
-    )
-    batch: int = Field(
-        default=32,
-        ge=1,
-        description="answers per update, over all processes",
-        json_schema_extra=_BATCHES,
-    )
-    accumulate: int = Field(
-        default=1,
-        ge=1,
-        description="parts in which each process goes through its share of a batch",
-        json_schema_extra=_BATCHES,
-    )
-    lr: float = Field(
-        default=2e-5,
-        gt=0,
-        description="learning rate of AdamW; small models want more",
-        json_schema_extra=OPTIMISER,
-    )
-    warmup: int = Field(
-        default=10,
-        ge=1,
-        description="updates until the full rate, which then falls to zero",
-        json_schema_extra=OPTIMISER,
-    )
+    lr: float = optimiser(2e-5, "learning rate of AdamW; small models want more", gt=0)
+    warmup: int = optimiser(10, "updates until the full rate, which then falls to zero", ge=1)
     weight_decay: float = weight_decay(0.0, "AdamW")
     clip: float = gradient_clip()
-    lora_rank: int = Field(
-        default=0,
-        ge=0,
-        description="0: all parameters but W_e are trained",
-        json_schema_extra=_ADAPTERS,
+    lora_rank: int = _adapters(0, "0: all parameters but W_e are trained", ge=0)
+    lora_targets: str = _adapters(
+        "", "such as q_proj,v_proj; without: every linear matrix of the layers"
     )
-    lora_targets: str = Field(
-        default="",
-        description="such as q_proj,v_proj; without: every linear matrix of the layers",
-        json_schema_extra=_ADAPTERS,
+    clean_entropy: float = _objective(
+        0.0, "weight of the cross-entropy at unmasked positions", ge=0
     )
-    clean_entropy: float = Field(
-        default=0.0,
-        ge=0,
-        description="weight of the cross-entropy at unmasked positions",
-        json_schema_extra=_OBJECTIVE,
+    keep_reference: float = _objective(0.0, "weight of KL(reference ‖ model) at masks", ge=0)
+    on_policy: float = _objective(
+        0.0, "share of rows that show states which the flow visits", ge=0, lt=1
     )
-    keep_reference: float = Field(
-        default=0.0,
-        ge=0,
-        description="weight of KL(reference ‖ model) at masks",
-        json_schema_extra=_OBJECTIVE,
+    on_policy_states: Literal["flow", "predictions"] = _objective(
+        "flow", "of those rows; predictions: own ones for 3/4 of the tokens, as DMax trains"
     )
-    on_policy: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="share of rows that show states which the flow visits",
-        json_schema_extra=_OBJECTIVE,
+    checkpointing: bool = _memory(False, "recompute activations in the backward pass")
+    chunk: int = _memory(CHUNK, "positions that have logits at the same time", ge=1)
+    precision: Literal["auto", "float32", "bfloat16"] = _memory(
+        "auto", "of matrix products; auto: float32 on a CPU, else bfloat16"
     )
-    checkpointing: bool = Field(
-        default=False,
-        description="recompute activations in the backward pass",
-        json_schema_extra=_MEMORY,
-    )
-    chunk: int = Field(
-        default=CHUNK,
-        ge=1,
-        description="positions that have logits at the same time",
-        json_schema_extra=_MEMORY,
-    )
-    precision: Literal["auto", "float32", "bfloat16"] = Field(
-        default="auto",
-        description="of matrix products; auto: float32 on a CPU, else bfloat16",
-        json_schema_extra=_MEMORY,
-    )
-    dtype: Literal["float32", "bfloat16", "float16"] | None = Field(
-        default=None,
-        description="of the written weights; without: as the model was stored",
-        json_schema_extra=_MEMORY,
+    dtype: Literal["float32", "bfloat16", "float16"] | None = _memory(
+        None, "of the written weights; without: as the model was stored"
     )
 
     def __post_init__(self) -> None:

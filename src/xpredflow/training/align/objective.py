@@ -81,7 +81,7 @@ class XPrediction(nn.Module):
         self, inputs: Float[Tensor, "B L E"], noisy: MaskedBatch, extras: ExtraTerms, top: int
     ) -> Readout:
         model, (_, _, head) = self.model, self.model.trunk()
-        assert isinstance(head, nn.Linear)
+        assert isinstance(head.weight, Tensor)  # of its own, or the embeddings of a tied model
         hidden = model.hidden(inputs, noisy.positions, noisy.columns)
         tables = Tables(head.weight, model.embedding, model.special.mask)
         at = noisy.candidates[:, noisy.first :]

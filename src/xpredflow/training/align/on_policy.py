@@ -5,10 +5,14 @@ them lead to a wrong token. Here all of a response is masked, as decoding begins
 own predictions move it for a few passes, each position by a = c^n of what is left of its way; what
 it reads then is held against the answer. An answer that the flow itself would give says where
 such a state leads; any other right answer may contradict it (docs/log.md).
+
+`predictions` are the inputs of DMax's on-policy uniform training (arXiv 2604.08302) instead: three
+quarters of a response are masked, and one pass replaces them by whatever the model predicts.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -20,35 +24,52 @@ from xpredflow.training.common.masking import MaskedBatch
 
 PASSES = 6  # at most
 EXPONENTS = (1.0, 2.0, 4.0, 8.0)  # from hasty to careful
+REPLACED = 0.75  # of a response, as DMax trains
+Kind = Literal["flow", "predictions"]
 
 Predict = Callable[[Float[Tensor, "B L E"]], Top]
 
 
 @dataclass(frozen=True)
 class OnPolicyStates:
-    """Which rows the flow moves, for how many passes, and how carefully each of them."""
+    """Which rows the flow moves, for how many passes, and how carefully each of them.
+
+    They begin with `masked` of their positions masked; `seed` says which. At the exponent 0 a
+    single pass goes all the way to the predicted tokens.
+    """
 
     rows: Bool[Tensor, " B"]
     exponent: Float[Tensor, " B"]
     passes: int
+    masked: float = 1.0
+    seed: int = 0
 
     @classmethod
-    def drawn(cls, rows: int, share: float, generator: torch.Generator) -> "OnPolicyStates":
+    def drawn(
+        cls, rows: int, share: float, generator: torch.Generator, kind: Kind = "flow"
+    ) -> "OnPolicyStates":
         """About this share of the rows; as many passes for all, so that processes keep in step."""
         chosen = torch.rand(rows, generator=generator) < share
+        if kind == "predictions":
+            seed = int(torch.randint(2**31, (), generator=generator))
+            return cls(chosen, torch.zeros(rows), 1, REPLACED, seed)
         which = torch.randint(len(EXPONENTS), (rows,), generator=generator)
         passes = int(torch.randint(1, PASSES + 1, (), generator=generator))
         return cls(chosen, torch.tensor(EXPONENTS)[which], passes)
 
     def part(self, chosen: slice, device: torch.device) -> "OnPolicyStates":
         """Those of some rows, on a device."""
-        return OnPolicyStates(
-            self.rows[chosen].to(device), self.exponent[chosen].to(device), self.passes
+        return replace(
+            self, rows=self.rows[chosen].to(device), exponent=self.exponent[chosen].to(device)
         )
 
     def started(self, noisy: MaskedBatch) -> MaskedBatch:
-        """The same with nothing left unmasked in the rows that on_policy."""
-        return replace(noisy, masked=noisy.masked | self.rows.unsqueeze(-1) & noisy.candidates)
+        """The same with as much masked as these rows begin with: everything, or a part."""
+        begun = noisy.candidates
+        if self.masked < 1:
+            draw = torch.Generator().manual_seed(self.seed)
+            begun = begun & (torch.rand(begun.shape, generator=draw) < self.masked)
+        return replace(noisy, masked=torch.where(self.rows.unsqueeze(-1), begun, noisy.masked))
 
     def own(self) -> Int[Tensor, " R"]:
         """The numbers of these rows; never none: every process must pass as often."""
@@ -56,7 +77,7 @@ class OnPolicyStates:
 
     def only(self, rows: Int[Tensor, " R"]) -> "OnPolicyStates":
         """Those of the rows with these numbers."""
-        return OnPolicyStates(self.rows[rows], self.exponent[rows], self.passes)
+        return replace(self, rows=self.rows[rows], exponent=self.exponent[rows])
 
     @torch.no_grad()
     def states(

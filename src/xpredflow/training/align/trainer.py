@@ -167,7 +167,8 @@ class Alignment:
         if not config.on_policy:
             return None
         draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step + 500_000)
-        return OnPolicyStates.drawn(config.batch, config.on_policy, draw)
+        kind = config.on_policy_states
+        return OnPolicyStates.drawn(config.batch, config.on_policy, draw, kind)
 
     def _parts(
         self, noisy: MaskedBatch, on_policy: OnPolicyStates | None

@@ -5,28 +5,19 @@ Apart from the optimisers themselves, because the command line lists settings wi
 
 from typing import Any
 
-from pydantic.config import JsonDict
+from xpredflow.settings import grouped
 
-from xpredflow.settings import Field
-
-OPTIMISER: JsonDict = {"group": "Optimiser"}
+optimiser = grouped("Optimiser")
 
 
 def gradient_clip() -> Any:
     """The setting `clip`."""
-    return Field(
-        default=1.0,
-        gt=0,
-        description="longer gradients are shortened to this",
-        json_schema_extra=OPTIMISER,
-    )
+    return optimiser(1.0, "longer gradients are shortened to this", gt=0)
 
 
 def weight_decay(default: float, of: str) -> Any:
     """The setting `weight_decay` of the optimiser or optimisers named."""
-    return Field(
-        default=default, ge=0, description=f"weight decay of {of}", json_schema_extra=OPTIMISER
-    )
+    return optimiser(default, f"weight decay of {of}", ge=0)
 
 
 def rate_share(step: int, updates: int, *, warmup: int, falling: float | int) -> float:

@@ -30,7 +30,13 @@ _RENAMED = {
     "align": {"steps": "updates", "walk": "on_policy"},
     "train-softmask": {"steps": "updates"},
     "pretrain": {"steps": "updates"},
-    "train-policy": {"steps": "budget", "model": "model_name"},
+    "train-policy": {
+        "steps": "budget",
+        "model": "model_name",
+        "commit_above": "commit_threshold",
+        "commit_below": "commit_max_progress",
+        "commit_bound": "commit_entropy",
+    },
 }
 
 

@@ -6,154 +6,64 @@ The flow's rules are not among them: a run is given those by name, as the decode
 from dataclasses import fields
 from typing import Literal, TypeVar
 
-from pydantic.config import JsonDict
-
 from xpredflow.engine.budget import resolve_budget
 from xpredflow.errors import InputError
 from xpredflow.policies.beta_config import BetaConfig
-from xpredflow.settings import Field, settings
-from xpredflow.training.common.optimiser import OPTIMISER
+from xpredflow.settings import grouped, settings
+from xpredflow.training.common.optimiser import optimiser
 
 Part = TypeVar("Part")
-_REWARD: JsonDict = {"group": "Reward"}
-_PROMPTS: JsonDict = {"group": "Prompts and rollouts"}
-_START: JsonDict = {"group": "Start"}
-_VALIDATION: JsonDict = {"group": "Validation"}
-_RUN: JsonDict = {"group": "Run"}
+_reward = grouped("Reward")
+_prompts = grouped("Prompts and rollouts")
+_start = grouped("Start")
+_validation = grouped("Validation")
+_run = grouped("Run")
 
 
 @settings
 class GrpoConfig:
     """The reward, its advantage and the update."""
 
-    completion: float = Field(
-        default=0.1,
-        ge=0,
-        description="λ, reward of a position's final progress",
-        json_schema_extra=_REWARD,
+    completion: float = _reward(0.1, "λ, reward of a position's final progress", ge=0)
+    speed: float = _reward(0.0, "reward of the share of the budget that was not used", ge=0)
+    normalise: Literal["none", "total", "position"] = _reward(
+        "none", "deviation that an advantage is divided by: none, total, position"
     )
-    speed: float = Field(
-        default=0.0,
-        ge=0,
-        description="reward of the share of the budget that was not used",
-        json_schema_extra=_REWARD,
-    )
-    normalise: Literal["none", "total", "position"] = Field(
-        default="none",
-        description="deviation that an advantage is divided by: none, total, position",
-        json_schema_extra=_REWARD,
-    )
-    lr: float = Field(
-        default=3e-4, gt=0, description="learning rate of Adam", json_schema_extra=OPTIMISER
-    )
-    clip: float = Field(
-        default=0.2, gt=0, description="ratios are cut to 1 ± this", json_schema_extra=OPTIMISER
-    )
-    epochs: int = Field(
-        default=2,
-        ge=1,
-        description="times the rollouts are gone through",
-        json_schema_extra=OPTIMISER,
-    )
-    minibatches: int = Field(
-        default=4, ge=1, description="gradient steps per epoch", json_schema_extra=OPTIMISER
-    )
-    kl: float = Field(
-        default=0.0,
-        ge=0,
-        description="weight of the divergence from the first policy",
-        json_schema_extra=OPTIMISER,
-    )
-    max_norm: float = Field(
-        default=1.0,
-        gt=0,
-        description="longer gradients are shortened to this",
-        json_schema_extra=OPTIMISER,
-    )
+    lr: float = optimiser(3e-4, "learning rate of Adam", gt=0)
+    clip: float = optimiser(0.2, "ratios are cut to 1 ± this", gt=0)
+    epochs: int = optimiser(2, "times the rollouts are gone through", ge=1)
+    minibatches: int = optimiser(4, "gradient steps per epoch", ge=1)
+    kl: float = optimiser(0.0, "weight of the divergence from the first policy", ge=0)
+    max_norm: float = optimiser(1.0, "longer gradients are shortened to this", gt=0)
 
 
 @settings
 class PolicyConfig(BetaConfig, GrpoConfig):
     """The network's shape, the update's settings, and these."""
 
-    updates: int = Field(default=200, ge=1, description="updates in all", json_schema_extra=_RUN)
-    patience: int = Field(
-        default=20,
-        ge=1,
-        description="updates in a row without any signal after which training stops",
-        json_schema_extra=_RUN,
+    updates: int = _run(200, "updates in all", ge=1)
+    patience: int = _run(20, "updates in a row without any signal after which training stops", ge=1)
+    seed: int = _run(0, "seed of prompts and draws", ge=0)
+    prompts: int = _prompts(8, "problems per update", ge=1)
+    group: int = _prompts(8, "rollouts of each problem, at least 2")
+    budget: int | str | None = _prompts(
+        None, "cap T on passes, or a share such as 1/4; none: one per position"
     )
-    seed: int = Field(
-        default=0, ge=0, description="seed of prompts and draws", json_schema_extra=_RUN
+    gen_length: int | None = _prompts(None, "positions of a response; none: the task's", ge=1)
+    pool: int = _prompts(1024, "training problems to draw from where no answers are given", ge=1)
+    hard: float = _prompts(
+        0.0, "share of an update's problems that the first policy failed", ge=0, le=1
     )
-    prompts: int = Field(
-        default=8, ge=1, description="problems per update", json_schema_extra=_PROMPTS
+    screened: int = _prompts(1024, "problems tried to find such, where hard is above 0", ge=1)
+    wave: int = _prompts(4, "problems decoded together; processes share out whole waves", ge=1)
+    init: str = _start(
+        "power:8", "policy to begin with: a heuristic to imitate, learned:FILE or none"
     )
-    group: int = Field(
-        default=8, description="rollouts of each problem, at least 2", json_schema_extra=_PROMPTS
-    )
-    budget: int | str | None = Field(
-        default=None,
-        description="cap T on passes, or a share such as 1/4; none: one per position",
-        json_schema_extra=_PROMPTS,
-    )
-    gen_length: int | None = Field(
-        default=None,
-        ge=1,
-        description="positions of a response; none: the task's",
-        json_schema_extra=_PROMPTS,
-    )
-    pool: int = Field(
-        default=1024,
-        ge=1,
-        description="training problems to draw from where no answers are given",
-        json_schema_extra=_PROMPTS,
-    )
-    hard: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="share of an update's problems that the first policy failed",
-        json_schema_extra=_PROMPTS,
-    )
-    screened: int = Field(
-        default=1024,
-        ge=1,
-        description="problems tried to find such, where hard is above 0",
-        json_schema_extra=_PROMPTS,
-    )
-    wave: int = Field(
-        default=4,
-        ge=1,
-        description="problems decoded together; processes share out whole waves",
-        json_schema_extra=_PROMPTS,
-    )
-    init: str = Field(
-        default="power:8",
-        description="policy to begin with: a heuristic to imitate, learned:FILE or none",
-        json_schema_extra=_START,
-    )
-    init_prompts: int = Field(
-        default=16, ge=1, description="problems on which it is watched", json_schema_extra=_START
-    )
-    init_kappa: float = Field(
-        default=20.0, description="κ to begin with: lower explores more", json_schema_extra=_START
-    )
-    init_fits: int = Field(
-        default=600, ge=1, description="gradient steps of the imitation", json_schema_extra=_START
-    )
-    validate_every: int = Field(
-        default=10,
-        ge=0,
-        description="updates between two validations; 0: never",
-        json_schema_extra=_VALIDATION,
-    )
-    validation: int = Field(
-        default=100,
-        ge=1,
-        description="problems of the validation split",
-        json_schema_extra=_VALIDATION,
-    )
+    init_prompts: int = _start(16, "problems on which it is watched", ge=1)
+    init_kappa: float = _start(20.0, "κ to begin with: lower explores more")
+    init_fits: int = _start(600, "gradient steps of the imitation", ge=1)
+    validate_every: int = _validation(10, "updates between two validations; 0: never", ge=0)
+    validation: int = _validation(100, "problems of the validation split", ge=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,7 +16,7 @@ from xpredflow.errors import unknown_name
 from xpredflow.evaluation.run import judged
 from xpredflow.policies.beta import BetaNetwork, LearnedPolicy
 from xpredflow.processes import Share, gathered
-from xpredflow.settings import checked, described, option_names
+from xpredflow.settings import Setting, checked, described
 from xpredflow.tasks import Problem, Runner, Task, Verdict, prompt_of
 from xpredflow.training.policy.config import PolicyConfig
 from xpredflow.training.policy.grpo import Outcomes, Records
@@ -54,11 +54,16 @@ class Setup:
 _NO_RULES = ("policy", "policy_temperature")  # what else the flow's options name
 
 
-def rule_names() -> list[str]:
+def rule_settings() -> list[Setting]:
     """The flow's rules, which a run may be given."""
     owner = option_owner("flow")
     assert owner is not None
-    return [name for name in option_names(owner) if name not in _NO_RULES]
+    return [setting for setting in described(owner) if setting.name not in _NO_RULES]
+
+
+def rule_names() -> list[str]:
+    """The same by name."""
+    return [setting.name for setting in rule_settings()]
 
 
 def effective_rules(given: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +74,7 @@ def effective_rules(given: dict[str, Any]) -> dict[str, Any]:
         if name not in rule_names():
             raise unknown_name("rule", name, rule_names(), " of the flow")
     make_decoder("flow", dict(given))
-    rules = {s.name: s.default for s in described(owner) if s.name not in _NO_RULES}
+    rules = {setting.name: setting.default for setting in rule_settings()}
     rules |= checked(owner, given)
     return {name: value for name, value in rules.items() if value is not MISSING}
 

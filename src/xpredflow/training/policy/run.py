@@ -109,7 +109,10 @@ def check_splits(task: Task, config: PolicyConfig) -> None:
                 f"task {task.name!r} has no {split} split ({error}): choose another task{hint}"
             ) from error
         if size < 1:
-            raise InputError(f"the {split} split of task {task.name!r} is empty")
+            raise InputError(
+                f"the {split} split of task {task.name!r} is empty: give more problems, or a"
+                " column 'split' that says train, validation or test"
+            )
 
 
 def prompt_pool(task: Task, answers: str | Path | None, config: PolicyConfig) -> list[int]:

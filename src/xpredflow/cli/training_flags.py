@@ -1,7 +1,7 @@
 """Every setting of a training as a listed flag, in groups; and what was given, from all places.
 
 @settings_flags(AlignConfig)
-def align(out: ..., config: ConfigFile = None, option: OptionPairs = None, **flags): ...
+def align(out: ..., begin: AnswersFlags, **flags): ...
 
 adds `--lr`, `--lora-rank`, `--checkpointing/--no-checkpointing` and so on to what the command
 declares itself. Values stay text: the settings class converts and checks them, as it does for
@@ -9,7 +9,8 @@ declares itself. Values stay text: the settings class converts and checks them, 
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -17,49 +18,41 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 from typer.core import TyperCommand
 
+from xpredflow.cli import options as shared
+from xpredflow.cli.flag_groups import expanded
 from xpredflow.cli.options import given, merged
-from xpredflow.errors import unknown_name
+from xpredflow.errors import InputError, unknown_name
 from xpredflow.settings import Setting, described, option_names
 
 SHORT = {"updates": "-n"}
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="RUN.TOML",
-        help="Settings of another run, from its run.toml; whatever else is given wins.",
-    ),
-]
-OptionPairs = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", metavar="NAME=VALUE", help="Any setting below by its name."),
-]
 
 
-def settings_flags(cls: type) -> Callable[[Callable], Callable]:
-    """A decorator that gives a command a flag for every setting of `cls`."""
+def settings_flags(
+    cls: type, rules: Sequence[Setting] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator that gives a command a flag for every setting of `cls` and every rule."""
 
-    def extend(command: Callable) -> Callable:
-        @wraps(command)
-        def extended(**values: Any) -> Any:
-            return command(**values)
-
-        own = inspect.signature(command)
+    def extend(command: Callable[..., Any]) -> Callable[..., Any]:
+        inner = expanded(command)
+        own = inspect.signature(inner)
         kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        flags = [_parameter(setting) for setting in described(cls)]
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        extended.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[*(p.replace(kind=keyword) for p in kept), *flags]
-        )
+        flags = [_parameter(setting, setting.group or "Settings") for setting in described(cls)]
+        flags += [_parameter(rule, "Rules of the flow") for rule in rules]
+
+        @wraps(inner)
+        def extended(**values: Any) -> Any:
+            return inner(**values)
+
+        extended.__signature__ = own.replace(parameters=[*kept, *flags])  # type: ignore[attr-defined]
         extended.__annotations__ = {p.name: p.annotation for p in (*kept, *flags)}
         return extended
 
     return extend
 
 
-def _parameter(setting: Setting) -> inspect.Parameter:
+def _parameter(setting: Setting, panel_name: str) -> inspect.Parameter:
     flag = "--" + setting.name.replace("_", "-")
-    panel: dict[str, Any] = {"rich_help_panel": setting.group or "Settings", "show_default": False}
+    panel: dict[str, Any] = {"rich_help_panel": panel_name, "show_default": False}
     first = setting.help[:1]
     text = first.upper() if first.isascii() else first  # not λ and κ
     text += f"{setting.help[1:]}  [default: {setting.written_default or 'none'}]"
@@ -143,3 +136,31 @@ class Given:
         if said is not None and said != []:
             return said
         return self.inputs.get(name, default)
+
+
+@dataclass(frozen=True)
+class AnswersFlags:
+    """Where a training on answers begins, and whether it goes on."""
+
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Answers to learn from, from self-generate; may be repeated."
+        ),
+    ] = None
+    model: shared.Model = None
+    config: shared.ConfigFile = None
+    resume: shared.Resume = False
+    option: shared.SettingPairs = None
+    device: shared.Device = None
+    threads: shared.Threads = None
+
+    def given(self, command: str, cls: type, flags: dict[str, Any], example: str) -> Given:
+        """What was said, with the `answers`, without which there is nothing to learn."""
+        said = Given(command, cls, flags, self.option, self.config, example)
+        said.inputs["answers"] = said.input("answers", self.answers)
+        if not said.inputs["answers"]:
+            raise InputError(
+                "no answers: give --answers FILE, which xpredflow self-generate writes"
+            )
+        return said

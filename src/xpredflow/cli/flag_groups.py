@@ -1,0 +1,103 @@
+"""Flags that several commands take together, handed over as one value.
+
+@expanded
+def command(out: ..., decoding: DecodingFlags, json: shared.Json = False): ...
+
+A parameter whose type is a dataclass stands for all flags that it declares, in that place.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
+from typing import Any
+
+from xpredflow.cli import options as shared
+from xpredflow.cli.options import given, merged, of_file
+
+
+def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the flags of its groups instead of the groups."""
+    groups: dict[str, tuple[type, list[str]]] = {}
+    flags: dict[str, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        group: type = parameter.annotation
+        if not is_dataclass(group):
+            flags[name] = parameter
+            continue
+        added = inspect.signature(group).parameters  # type: ignore[arg-type]
+        groups[name] = (group, list(added))
+        flags |= added
+
+    def called(**values: Any) -> Any:
+        for name, (group, parts) in groups.items():
+            values[name] = group(**{part: values.pop(part) for part in parts})
+        return command(**values)
+
+    keyword, rest = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD
+    called.__doc__, called.__name__ = command.__doc__, command.__name__
+    called.__module__ = command.__module__
+    called.__annotations__ = {name: flag.annotation for name, flag in flags.items()}
+    called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [flag if flag.kind is rest else flag.replace(kind=keyword) for flag in flags.values()]
+    )
+    return called
+
+
+@dataclass(frozen=True)
+class DecodingFlags:
+    """Who decodes and how, as the user wrote it."""
+
+    model: shared.Model = None
+    decoder: shared.Decoder = None
+    policy: shared.Policy = None
+    budget: shared.Budget = None
+    seed: shared.Seed = None
+    option: shared.Option = None
+    dtype: shared.Dtype = None
+    device: shared.Device = None
+
+    def source(self, **more: Any) -> dict[str, Any]:
+        """What `load` is called with."""
+        return given({"source": self.model, "dtype": self.dtype, "device": self.device, **more})
+
+    def options(self, example: str = "tau=0.95", **more: Any) -> dict[str, Any]:
+        """Options of the engine and the decoder by name."""
+        named = {"policy": self.policy, "budget": self.budget, "seed": self.seed, **more}
+        return merged(given(named), self.option, example=example)
+
+
+@dataclass(frozen=True)
+class FileFlags:
+    """How a file of one's own is read and graded, and where programs may run."""
+
+    column: shared.Column = None
+    grader: shared.Grader = None
+    response_length: shared.ResponseLength = None
+    unsafe: shared.Unsafe = False
+
+    def of_file(self) -> dict[str, Any]:
+        """As `make_task` takes it."""
+        return of_file(self.column, self.grader, self.response_length)
+
+
+@dataclass(frozen=True)
+class TaskFlags:
+    """The tasks that are asked, minicode and minimath unless others were named."""
+
+    task: shared.Tasks = None
+    data: shared.Data = None
+    template: shared.Template = None
+    column: shared.Column = None
+    grader: shared.Grader = None
+    response_length: shared.ResponseLength = None
+    unsafe: shared.Unsafe = False
+
+    def tasks(self) -> list[Any]:
+        """The tasks themselves."""
+        files = merged({}, self.data, "--data", "mbpp=mbpp.jsonl")
+
+        from xpredflow.tasks import make_tasks
+
+        names = self.task or ["minicode", "minimath"]
+        own = of_file(self.column, self.grader, self.response_length)
+        return make_tasks(names, data=files, template=self.template, **own)
