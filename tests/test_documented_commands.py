@@ -20,6 +20,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from xpredflow.cli import COMMANDS, app
+from xpredflow.decoders import DECODERS
 from xpredflow.harness.arguments import Arguments
 from xpredflow.models.embedded import assets
 from xpredflow.policies.beta import policy_files
@@ -210,6 +211,13 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _provide(words: list[str], answers: Path) -> None:
     """The files that earlier commands would have written: models, policies, answers, run.toml."""
+    if words[0] in ("view", "replay"):
+        for word in words[1:]:
+            if ".jsonl" in word:
+                named = Path(word).name.split(".")[0]
+                decoder = named if named in DECODERS else "flow"
+                record = ["generate", PENS, *WITHIN, "-d", decoder, "-b", "8", "--trace", word]
+                assert CliRunner().invoke(app, record).exit_code == 0
     for before, word in pairwise(words):
         if before == "--config":
             Path(word).parent.mkdir(parents=True)

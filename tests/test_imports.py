@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent / "src" / "xpredflow"
 # stands lower than the rest of its room.
 LEVELS = [
     ["errors"],
-    ["files", "processes", "settings", "registry", "tasks.base"],  # the ground
+    ["figures", "files", "processes", "settings", "registry", "tasks.base"],  # the ground
     ["jsonl"],
     ["engine.distribution"],
     ["types"],

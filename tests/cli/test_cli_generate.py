@@ -6,7 +6,7 @@ import torch
 
 from xpredflow.engine import loop as engine
 from xpredflow.engine import request
-from xpredflow.watch.trace import read_trace
+from xpredflow.watch.trace_file import read_trace
 
 
 def texts(model, prompts, **options):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from xpredflow import figures
 from xpredflow.policies.beta import BetaNetwork, save_policy
-from xpredflow.training.common import plots
 from xpredflow.training.common.answers import Answer
 
 QUICK = [
@@ -116,7 +116,7 @@ def test_answers_to_something_else_are_refused(run, tmp_path: Path) -> None:
 
 def test_a_policy_is_shown_without_matplotlib(run, tmp_path: Path, monkeypatch) -> None:
     save_policy(BetaNetwork(), tmp_path / "p", {})
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(figures, "find_spec", lambda name: None)
     done = run("policy", "show", str(tmp_path / "p.safetensors"), "--out", str(tmp_path / "p.png"))
     assert done.exit_code == 0, done.stderr
     assert "How it was trained is not recorded." in done.stdout
@@ -125,6 +125,13 @@ def test_a_policy_is_shown_without_matplotlib(run, tmp_path: Path, monkeypatch) 
     assert all(0 < float(a) <= 1 for row in rows for a in row)
     assert "no picture without matplotlib" in done.stderr
     assert not (tmp_path / "p.png").exists()
+
+
+def test_it_is_said_what_a_policy_ignores(run) -> None:
+    done = run("policy", "show", "tiny")
+    assert done.exit_code == 0, done.stderr
+    assert "It looks at confidence c (a changes" in done.stdout
+    assert "it all but ignores progress t (1.0" in done.stdout
 
 
 def test_showing_what_is_not_there(run, tmp_path: Path) -> None:

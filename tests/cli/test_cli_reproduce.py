@@ -117,7 +117,7 @@ def test_consistency_before_and_after_on_the_embedded_model(tmp_path: Path) -> N
 def test_without_matplotlib_the_page_says_so(
     run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("xpredflow.experiments.plots.find_spec", lambda name: None)
+    monkeypatch.setattr("xpredflow.figures.find_spec", lambda name: None)
     result = run("reproduce", "anchor", "--out", str(tmp_path), *QUICK)
     assert result.exit_code == 0, result.stderr
     assert "pip install 'xpredflow[plot]'" in result.stdout

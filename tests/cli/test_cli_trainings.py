@@ -11,11 +11,10 @@ from builders import write_checkpoint
 from own_answers import own_answers, write_answers
 from typer.testing import CliRunner
 
-from xpredflow import InputError, load
+from xpredflow import InputError, figures, load
 from xpredflow.cli import app
 from xpredflow.training.align import AlignConfig, align
 from xpredflow.training.align.trainer import Alignment
-from xpredflow.training.common import plots
 from xpredflow.training.common.runs import Stopped
 from xpredflow.training.policy import PolicyConfig
 from xpredflow.training.policy.rollouts import rule_names
@@ -106,7 +105,7 @@ def test_a_config_with_a_name_that_does_not_exist_is_refused(place: Path) -> Non
 def test_without_matplotlib_it_says_that_there_is_no_picture(
     command: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(figures, "find_spec", lambda name: None)
     done = call(*begin(place, "run", command=command))
     assert done.exit_code == 0, done.output
     assert done.stderr.count("note: no picture without matplotlib") == 1

@@ -124,11 +124,11 @@ def columns():
     """Two decoders on one row: one needs a single pass, the other four."""
     made = []
     for title, budget in (("short", 1), ("long", 4)):
-        picture = picture_of()
-        steps = list(
-            engine.decode_steps(ToyModel(), [[1, 2]], gen_length=4, decoder="mask", budget=budget)
+        [done] = engine.generate(
+            ToyModel(), [[1, 2]], gen_length=4, decoder="mask", budget=budget, trace=True
         )
-        made.append(Column(title, picture, steps, Text(f"verdict on {title}")))
+        frames = done.trace or []
+        made.append(Column(title, picture_of(), frames, done, Text(f"verdict on {title}")))
     return made
 
 

@@ -27,6 +27,8 @@ COMMANDS: dict[str, dict[str, Lazy]] = {
     "Decode": {
         "demo": Lazy("demo:demo", "Watch decoders answer the same request, side by side."),
         "generate": Lazy("generate:generate", "Decode prompts."),
+        "view": Lazy("view:view", "Recorded decodes as a page to play and look into."),
+        "replay": Lazy("replay:replay", "Recorded decodes in the terminal, or as an animation."),
     },
     "Measure": {
         "eval": Lazy("eval:evaluate", "Accuracy and forward passes on graded tasks."),

@@ -162,6 +162,20 @@ Delay = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 
+# What was recorded
+Traces = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TRACE...",
+        help="Files that --trace wrote; those of one prompt stand side by side.",
+        show_default=False,
+    ),
+]
+RowNumber = Annotated[
+    int | None,
+    typer.Option("--row", metavar="N", help="Only this row of a trace of several prompts.", min=0),
+]
+
 # How a run goes
 RunDirectory = Annotated[Path, typer.Argument(help="Directory of the run; made if there is none.")]
 ConfigFile = Annotated[

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from xpredflow.types import Canvas, Event
@@ -24,7 +24,11 @@ class StopReason(Enum):
 
 
 class Frame(NamedTuple):
-    """One row's share of a Step, in plain values: what is traced, shown and served."""
+    """One row's share of a Step, in plain values: what is traced, shown and served.
+
+    `tokens` are what the positions hold by now; `candidates` are the four likeliest of the pass
+    with their `probabilities`; `step_size` is a, None under a decoder that has no such thing.
+    """
 
     row: int
     step: int
@@ -34,6 +38,9 @@ class Frame(NamedTuple):
     confidence: list[float]
     reedited: list[bool]
     committed: list[bool]
+    candidates: Sequence[list[int]] = ()
+    probabilities: Sequence[list[float]] = ()
+    step_size: list[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,5 +100,15 @@ class Step:
             event.signals.confidence,
             event.reedited,
             event.committed,
+            event.signals.top_tokens,
+            event.signals.top_probs,
         )
-        return Frame(self.rows[i], self.index[i], *(column[i][real].tolist() for column in columns))
+        values = [column[i][real].tolist() for column in columns]
+        return Frame(self.rows[i], self.index[i], *values, step_size=self._step_size(i, real))
+
+    def _step_size(self, i: int, real: Bool[Tensor, " N"]) -> list[float] | None:
+        """a of one row; beside rows that have one, a row of a decoder without it has NaN."""
+        if self.event.action is None:
+            return None
+        fraction = self.event.action.fraction[i][real]
+        return None if fraction.isnan().any() else fraction.tolist()

@@ -117,6 +117,7 @@ class Measured:
     budget: str  # share and passes, such as `1/4 (16 passes)`
     cap: int
     rules: Rules = field(default_factory=dict)
+    samples: tuple[evaluation.Sample, ...] = field(default=(), repr=False)
 
     def entry(self) -> dict[str, Any]:
         """As plain values."""
@@ -186,7 +187,7 @@ class Bench(AbstractContextManager["Bench"]):
                 )
         found = summarise(samples, job)
         self.watch.say(f"{title}: {found.accuracy:.1%} in {found.passes_mean:.1f} passes")
-        return Measured(found, budget, cap, rules)
+        return Measured(found, budget, cap, rules, tuple(samples))
 
     def _file(self, source: Source, task: Task, job: Job, rules: Rules) -> Path | None:
         if self.plan.out is None:

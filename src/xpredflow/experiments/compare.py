@@ -9,6 +9,7 @@ from xpredflow.engine.request import DecodeOptions
 from xpredflow.experiments.bench import Bench, Plan, Source, Watch, name_of
 from xpredflow.experiments.compare_report import areas_of, compared
 from xpredflow.experiments.contenders import BUDGETS, Contender, contenders
+from xpredflow.experiments.disagreements import pages_directory, write_disagreements
 from xpredflow.experiments.parallelism import Point
 from xpredflow.experiments.report import Report, markdown, record, write
 from xpredflow.experiments.tables import COMPARISON, write_index
@@ -46,6 +47,7 @@ def compare(
     split: str = "validation",
     limit: int = 100,
     out: str | Path | None = None,
+    traces: str | Path | None = None,
     watch: Watch | None = None,
     dtype: str | None = None,
     device: str | None = None,
@@ -64,7 +66,8 @@ def compare(
     at its end, at full budget; `+budget=...` in a spec replaces that. `model` is a loaded one, a
     name or a path; `tasks` are Tasks or what `make_task` takes. `options` reach every decoder that
     declares them. With `out`, samples are kept and reused there, and compare.md, .json and .png
-    are written. What is wrong is said before a model is loaded.
+    are written. With `traces`, the problems on which verdicts differ become pages there, with an
+    index.html. What is wrong is said before a model is loaded.
     """
     if decoders is None and sweeps is None:
         decoders, sweeps = DECODERS, SWEEPS
@@ -81,10 +84,14 @@ def compare(
     )
     field = contenders(decoders or (), sweeps or (), budgets)
     plan.check([variant.trial for contender in field for variant in contender.variants])
+    if traces is not None:
+        pages_directory(traces)
     source = _source(model)
     with Bench(plan, watch) as bench:
         points = measure(bench, source, field)
         report = compared(points, name_of(source), bench)
+        if traces is not None:
+            write_disagreements(bench, source, points, traces)
     page = markdown(report, command)
     if plan.out is not None:
         page = write(report, COMPARISON, plan.out, command)
@@ -102,7 +109,8 @@ def measure(bench: Bench, source: Source, field: list[Contender]) -> list[Point]
             for variant in contender.variants:
                 found = bench.measure(source, task, variant.trial)
                 share = found.summary.passes_mean / full
-                points.append(Point(task.name, contender.spec, variant.setting, share, found))
+                point = (task.name, contender.spec, variant.setting, share, found, variant.trial)
+                points.append(Point(*point))
     return points
 
 

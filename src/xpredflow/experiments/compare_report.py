@@ -47,7 +47,7 @@ def compared(points: list[Point], source: str, bench: Bench) -> Report:
         data={"points": _entries(points), "areas": areas, "least": LEAST},
         notes=[problems(bench), INTERVALS, AREA, UNBEATEN],
         rules=rules_lines([point.found.rules for point in points]),
-        draw=lambda picture: draw_decoders(points, areas, picture),
+        draw=lambda picture: draw_decoders(points, areas, picture, source),
     )
 
 

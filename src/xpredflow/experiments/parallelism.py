@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xpredflow.evaluation.run import Summary
-from xpredflow.experiments.bench import Measured
+from xpredflow.experiments.bench import Measured, Trial
 
 LEAST = 1 / 20  # the smallest share of the full budget that counts
 
@@ -22,6 +22,7 @@ class Point:
     setting: str
     share: float
     found: Measured
+    trial: Trial | None = None  # how to decode it again
 
     @property
     def summary(self) -> Summary:

@@ -1,70 +1,126 @@
 """Pictures: decoders by accuracy over forward passes, and the probe of anchors over α."""
 
+import textwrap
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from xpredflow.experiments.parallelism import LEAST, Point, staircase
+from xpredflow.figures import (
+    COLOURS,
+    GREY,
+    can_draw,
+    name_lines,
+    new_figure,
+    percent_ticks,
+    share_ticks,
+)
 from xpredflow.files import save_figure
+from xpredflow.flow_extensions import EXTENSIONS, ExtendedRules
 
-MARKERS = "osD^vP*X"
-COLOURS = 20
+# Which decoders are in colour, the best of each kind first; a kind has the same in every picture.
+ROLES = {"extended": COLOURS[:1], "mask": COLOURS[1:2], "peer": COLOURS[2:5], "flow": COLOURS[5:6]}
+Areas = dict[str, dict[str, float]]
 
 
-def draw_decoders(points: list[Point], areas: dict[str, dict[str, float]], picture: Path) -> bool:
+def draw_decoders(points: list[Point], areas: Areas, picture: Path, model: str = "") -> bool:
     """A panel per task, a staircase and points with their intervals per decoder.
 
     False where matplotlib is missing.
     """
-    if find_spec("matplotlib") is None:
+    if not can_draw():
         return False
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure  # not pyplot: no display and no global state
-
     tasks = list(dict.fromkeys(point.task for point in points))
-    lines = -(-len(areas) // len(tasks))  # of the legend below, which has a column per panel
-    figure = Figure(figsize=(7.5 * len(tasks), 5 + 0.2 * lines), layout="constrained")
-    panels = figure.subplots(1, len(tasks), squeeze=False)[0]
+    colours = coloured(points, areas)
+    figure, [panels] = new_figure(1, len(tasks), width=7.5, height=5)
     for axes, task in zip(panels, tasks, strict=True):
-        for number, name in enumerate(areas):
-            own = [p for p in points if p.task == task and p.decoder == name]
-            style = {
-                "color": colormaps["tab20"](number % COLOURS),
-                "marker": MARKERS[number % len(MARKERS)],
-                "linewidth": 1.2,
-            }
-            _curve(axes, own, style, _label(name, areas[name]))
-        axes.axvline(LEAST, color="grey", linewidth=0.5, linestyle="--")
-        axes.set(title=task, xlabel="forward passes, share of the full budget", xscale="log")
-        best = max(p.summary.accuracy for p in points if p.task == task)
-        axes.set_ylim(best / 2 - 0.02, best + 0.02)  # from 0 on the best would be one line
-    panels[0].set_ylabel("accuracy, from half of the best on")
-    figure.legend(
-        *panels[0].get_legend_handles_labels(),
-        title=f"decoder (area on {', '.join(tasks)})",
-        loc="outside lower center",
-        ncols=len(tasks),
-        fontsize="small",
-    )
+        _panel(axes, [point for point in points if point.task == task], areas, colours)
+    panels[0].set_ylabel("accuracy, with 95 % intervals")
+    figure.suptitle(f"{model}: accuracy over forward passes".removeprefix(": "))
+    rest = [name for name in areas if name not in colours]
+    if rest:
+        listed = textwrap.fill(f"In grey: {', '.join(rest)}", 65 * len(tasks))
+        figure.supxlabel(listed, fontsize="small", color=GREY)
     save_figure(figure, picture)
     return True
 
 
-def _label(name: str, areas: dict[str, float]) -> str:
-    return f"{name} ({', '.join(f'{a:.3f}' for a in areas.values())})"
+def coloured(points: list[Point], areas: Areas) -> dict[str, str]:
+    """Colours of the best flow of each kind, the best peers and mask prediction; all, if few."""
+    mean = {name: fmean(by_task.values()) for name, by_task in areas.items()}
+    ranked = sorted(areas, key=lambda name: -mean[name])
+    kinds = {point.decoder: kind_of(point) for point in points}
+    chosen: dict[str, str] = {}
+    for kind, own in ROLES.items():
+        best = [name for name in ranked if kinds[name] == kind]
+        chosen |= dict(zip(best, own, strict=False))
+    if len(areas) <= len(COLOURS):
+        left = [colour for colour in COLOURS if colour not in chosen.values()]
+        others = [name for name in ranked if name not in chosen]
+        chosen |= dict(zip(others, left, strict=False))
+    return chosen
 
 
-def _curve(axes: Any, points: list[Point], style: dict[str, Any], label: str) -> None:
-    shares, accuracies = zip(*(point.place for point in points), strict=True)
-    below = [p.summary.accuracy - p.summary.low for p in points]
-    above = [p.summary.high - p.summary.accuracy for p in points]
-    dots = {**style, "linestyle": "none", "markersize": 5, "elinewidth": 0.6}
-    axes.errorbar(shares, accuracies, yerr=[below, above], label=label, **dots)
-    steps = staircase(point.place for point in points)
-    steps.append((max(1.0, steps[-1][0]), steps[-1][1]))
-    line = {**style, "marker": ""}
-    axes.step(*zip(*steps, strict=True), where="post", **line)
+def kind_of(point: Point) -> str:
+    """flow by the paper's rules, flow extended, mask prediction, or a peer."""
+    rules = point.found.rules
+    if rules.get("decoder") != "flow":
+        return "mask" if rules.get("decoder") == "mask" else "peer"
+    plain = ExtendedRules()
+    ours = any(rules.get(name, getattr(plain, name)) != getattr(plain, name) for name in EXTENSIONS)
+    return "extended" if ours else "flow"
+
+
+def _panel(axes: Any, points: list[Point], areas: Areas, colours: dict[str, str]) -> None:
+    task, counts = points[0].task, sorted({point.summary.n for point in points})
+    best = max(point.summary.accuracy for point in points)
+    top, half = min(max(point.summary.high for point in points), 1.0), best / 2
+    # no lower than half of the best: from 0 on the best would be one line
+    bottom = max(half, min(point.summary.low for point in points))
+    bottom = half if any(point.summary.accuracy < bottom for point in points) else bottom
+    least = min(LEAST, *(point.share for point in points))
+    share_ticks(axes, least)
+    axes.set_xlim(least * 0.9, 1.08)
+    axes.set_ylim(bottom - 0.03 * (top - bottom), top + 0.02)
+    percent_ticks(axes)
+    names = []
+    for name in sorted(areas, key=lambda name: name in colours):  # the grey ones behind
+        own = [point for point in points if point.decoder == name]
+        if not own:
+            continue
+        _curve(axes, own, colours.get(name, GREY), bottom, plain=name not in colours)
+        if name in colours:
+            height = max(staircase(point.place for point in own)[-1][1], bottom)
+            names.append((height, f"{name}, area {areas[name][task]:.3f}", colours[name]))
+    name_lines(axes, names)
+    low = sum(point.summary.accuracy < bottom for point in points)
+    if low:
+        told = f"▾ {low} below {100 * bottom:.0f} %"
+        axes.text(0.99, 0.015, told, transform=axes.transAxes, ha="right", fontsize="small")
+    axes.set(
+        title=f"{task}, n = {' or '.join(map(str, counts))}",
+        xlabel="forward passes used, share of one per position",
+    )
+
+
+def _curve(axes: Any, points: list[Point], colour: str, bottom: float, *, plain: bool) -> None:
+    shown = [point for point in points if point.summary.accuracy >= bottom]
+    lost = [point for point in points if point.summary.accuracy < bottom]
+    look = {"color": colour, "alpha": 0.6 if plain else 1.0, "zorder": 2 if plain else 3}
+    if shown:
+        shares, accuracies = zip(*(point.place for point in shown), strict=True)
+        below = [point.summary.accuracy - point.summary.low for point in shown]
+        above = [point.summary.high - point.summary.accuracy for point in shown]
+        bars = None if plain else [below, above]
+        dots = {"fmt": "o", "markersize": 3 if plain else 5, "elinewidth": 0.8, **look}
+        axes.errorbar(shares, accuracies, yerr=bars, **dots)
+        steps = staircase(point.place for point in shown)
+        steps.append((max(1.0, steps[-1][0]), steps[-1][1]))
+        width = 0.8 if plain else 1.8
+        axes.step(*zip(*steps, strict=True), where="post", linewidth=width, **look)
+    for point in lost:  # at the edge, so that nobody misses them
+        axes.plot(point.share, bottom, "v", markersize=6, **look)
 
 
 def draw_recovery(shown: dict[str, Any], alphas: Sequence[float], picture: Path) -> bool:
@@ -72,20 +128,21 @@ def draw_recovery(shown: dict[str, Any], alphas: Sequence[float], picture: Path)
 
     False where matplotlib is missing.
     """
-    if find_spec("matplotlib") is None:
+    if not can_draw():
         return False
-    from matplotlib.figure import Figure  # not pyplot: no display and no global state
-
-    figure = Figure(figsize=(4 * len(shown), 6), layout="constrained")
-    panels = figure.subplots(2, len(shown), sharex=True, squeeze=False)
+    figure, panels = new_figure(2, len(shown), width=4.6, height=3, sharex=True)
     for column, (where, recovery) in enumerate(shown.items()):
         for row, measure in enumerate(("accuracy", "cross_entropy")):
-            axes = panels[row][column]
-            for name, values in getattr(recovery, measure).items():
-                axes.plot(alphas, values, "o-", label=name)
+            axes, names = panels[row][column], []
+            curves = getattr(recovery, measure).items()
+            for (name, values), colour in zip(curves, COLOURS, strict=False):
+                axes.plot(alphas, values, "o-", markersize=4, color=colour)
+                names.append((values[-1], name, colour))
             axes.set(ylabel=measure.replace("_", "-"))
-        panels[0][column].set(title=where, ylim=(0, 1.02))
-        panels[1][column].set(xlabel="displacement α", ylim=(0, None))
-    panels[0][0].legend(title="endpoint")
+            axes.set_ylim((0, 1.02) if row == 0 else (0, None))
+            name_lines(axes, names)
+        panels[0][column].set(title=where)
+        percent_ticks(panels[0][column])
+        panels[1][column].set(xlabel="displacement α")
     save_figure(figure, picture)
     return True

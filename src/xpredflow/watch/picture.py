@@ -1,5 +1,8 @@
 """One row as a picture: its text shaded by progress, from the Frames that the engine yields."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from rich.style import Style
 from rich.text import Text
 
@@ -7,27 +10,44 @@ from xpredflow.engine.rows import Row
 from xpredflow.engine.steps import Decoded, Frame, Step
 from xpredflow.types import Model
 from xpredflow.watch.text import BREAK, END, TokenText
+from xpredflow.watch.trace import Layout, Recording
 
 SETTLED = 0.9  # progress from which a position is drawn as text rather than as a guess
 FADED, BRIGHT = (92, 92, 104), (125, 190, 235)
 REEDITED = Style(color="red", underline=True)
 COMMITTED = Style(color="green", bold=True)
 DIM = Style(dim=True)
+STYLES = {"reedited": REEDITED, "committed": COMMITTED, "context": DIM, "end": DIM}
+
+
+class Cell(NamedTuple):
+    """One token as it is drawn; `mark` is of STYLES or empty, a `guess` may still change."""
+
+    text: str
+    progress: float
+    mark: str
+    guess: bool
 
 
 class RowPicture:
     """What a row looks like by now; re-edits and commitments are marked until they were drawn."""
 
-    def __init__(self, model: Model, row: Row, *, colour: bool = True) -> None:
-        self.row, self.colour = row, colour
-        self.text = TokenText(model.tokenizer)
-        self.ends = model.special.ends
-        self.open = [position for block in row.blocks for position in block]
+    def __init__(
+        self, layout: Layout, text: TokenText, ends: Sequence[int], *, colour: bool = True
+    ) -> None:
+        self.layout, self.text, self.ends, self.colour = layout, text, tuple(ends), colour
+        self.open, self.infill = layout.positions, layout.context is not None
         # what is not open is context: all of it is shown in an infilled text, else none
-        self.shown = list(range(row.length)) if row.infill else self.open
-        self.tokens: dict[int, int | None] = dict(enumerate(row.ids.tolist()))
+        context = layout.context or []
+        self.shown = list(range(len(context))) if self.infill else self.open
+        self.restart()
+
+    def restart(self) -> None:
+        """As before the first pass."""
+        self.tokens: dict[int, int | None] = dict(enumerate(self.layout.context or []))
         self.tokens.update(dict.fromkeys(self.open))
         self.progress = dict.fromkeys(self.open, 0.0)
+        self.taken = 0
         self.reedited: set[int] = set()
         self.committed: set[int] = set()
         self.reedits = 0
@@ -35,13 +55,24 @@ class RowPicture:
         self.done: Decoded | None = None
         self.moving: int | None = None  # where in the text the first guess stands
 
+    @classmethod
+    def of(cls, model: Model, row: Row, *, colour: bool = True) -> "RowPicture":
+        """Of a row that is about to be decoded."""
+        text = TokenText(model.tokenizer)
+        return cls(Layout.of(row), text, model.special.ends, colour=colour)
+
+    @classmethod
+    def recorded(cls, recording: Recording, *, colour: bool = True) -> "RowPicture":
+        """Of a recorded row, before its first frame."""
+        return cls(recording.layout, recording.text, recording.header.ends, colour=colour)
+
     def add(self, step: Step) -> None:
         """Take in this row's share of a step."""
         for frame in step.frames():
-            if frame.row == self.row.number:
+            if frame.row == self.layout.row:
                 self.take(frame)
         for done in step.finished:
-            if done.row == self.row.number:
+            if done.row == self.layout.row:
                 self.done = done
 
     def take(self, frame: Frame) -> None:
@@ -52,6 +83,7 @@ class RowPicture:
         self.committed.update(_where(frame.positions, frame.committed))
         self.reedits += sum(frame.reedited)
         self.last = frame
+        self.taken += 1
 
     def drawn(self) -> None:
         """The marks have been seen."""
@@ -60,22 +92,35 @@ class RowPicture:
 
     def response(self) -> Text:
         """The row's text, token by token in the colour of its progress."""
+        text, self.moving = Text(), None
+        for cell in self.cells():
+            if cell.guess and self.moving is None:
+                self.moving = len(text)
+            text.append(
+                cell.text, STYLES.get(cell.mark) or shade(cell.progress, colour=self.colour)
+            )
+        return text
+
+    def cells(self) -> list[Cell]:
+        """The tokens that are shown by now."""
         shown = self._without_tail()
         pieces = self.text.pieces([self.tokens[position] for position in shown])
-        text, ended, self.moving = Text(), False, None
+        cells, ended = [], False
         for position, piece in zip(shown, pieces, strict=True):
-            if self.progress.get(position, 1.0) < SETTLED and self.done is None:
-                piece = piece.replace("\n", BREAK)
-                self.moving = len(text) if self.moving is None else self.moving
+            progress = self.progress.get(position, 1.0)
+            guess = progress < SETTLED and self.done is None
             if self.tokens[position] in self.ends:
                 piece, ended = ("" if ended or self.done else END), True
-            text.append(piece, DIM if ended else self._style(position))
-        return text
+            mark = "end" if ended else self._mark(position)
+            cells.append(
+                Cell(piece.replace("\n", BREAK) if guess else piece, progress, mark, guess)
+            )
+        return cells
 
     def _without_tail(self) -> list[int]:
         """Positions up to the first of the end tokens that close the text."""
         shown, at_end = self.shown, (*self.ends, None)
-        if self.done is not None and not self.row.infill:
+        if self.done is not None and not self.infill:
             return shown[: len(self.done.ids)]
         last = next(
             (i for i in range(len(shown) - 1, -1, -1) if self.tokens[shown[i]] not in at_end), -1
@@ -84,20 +129,18 @@ class RowPicture:
         # open positions are part of the picture unless the text has ended before them
         return shown if rest and rest[0] is None else shown[: last + 2]
 
-    def _style(self, position: int) -> Style:
+    def _mark(self, position: int) -> str:
         if position in self.reedited:
-            return REEDITED
+            return "reedited"
         if position in self.committed:
-            return COMMITTED
-        if position not in self.progress:
-            return DIM
-        return shade(self.progress[position], colour=self.colour)
+            return "committed"
+        return "" if position in self.progress else "context"
 
     def status(self) -> str:
         """Where the row stands, in one line."""
         if self.done is not None:
             return summary(self.done)
-        cap, frame = sum(self.row.budgets), self.last
+        cap, frame = self.layout.budget, self.last
         if frame is None:
             return f"pass 0/{cap}"
         count = max(len(frame.progress), 1)

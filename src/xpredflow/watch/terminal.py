@@ -1,5 +1,6 @@
 """Decoding on a terminal while it happens: one row in full, or several rows side by side."""
 
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from xpredflow.engine.rows import Row
-from xpredflow.engine.steps import Step
+from xpredflow.engine.steps import Decoded, Frame, Step
 from xpredflow.types import Model
 from xpredflow.watch.picture import DIM, RowPicture
 from xpredflow.watch.picture import passes as in_words
 from xpredflow.watch.text import visible
+from xpredflow.watch.trace import Recording
 
 FRAMES_PER_SECOND = 24
 
@@ -37,7 +39,7 @@ class LiveView:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.picture = RowPicture(model, row, colour=not console.no_color)
+        self.picture = RowPicture.of(model, row, colour=not console.no_color)
         self.prompt, self.console, self.delay = visible(prompt), console, delay
         self.clock, self.sleep = clock, sleep
         self.drawn_at = -1.0
@@ -66,7 +68,7 @@ class LiveView:
     def render(self) -> RenderableType:
         """The prompt, the response in what room there is (all of it in the end), and the status."""
         prompt = Text(self.prompt, style=DIM, overflow="ellipsis")
-        infill = self.picture.row.infill
+        infill = self.picture.infill
         head = [] if infill else prompt.wrap(self.console, self.console.width)[:3]
         room = max(self.console.height - len(head) - 4, 3)
         text = self.picture.response()
@@ -92,12 +94,40 @@ class LiveView:
 
 @dataclass
 class Column:
-    """One decoder's way through a row: its steps, and what is said of the answer in the end."""
+    """One decoder's way through a row: its passes, and what is said of the answer in the end."""
 
     title: str
     picture: RowPicture
-    steps: Sequence[Step]
+    frames: Sequence[Frame]
+    done: Decoded | None
     verdict: Text
+
+    @classmethod
+    def of(cls, recording: Recording, *, colour: bool = True) -> "Column":
+        """A recorded row, with the grader's verdict or else why it ended."""
+        picture = RowPicture.recorded(recording, colour=colour)
+        verdict = verdict_text(recording)
+        return cls(recording.title, picture, recording.frames, recording.decoded, verdict)
+
+    def show(self, passes: int) -> None:
+        """Let the picture be as it was after so many passes."""
+        if passes < self.picture.taken:
+            self.picture.restart()
+        for frame in self.frames[self.picture.taken : passes]:
+            self.picture.drawn()
+            self.picture.take(frame)
+        self.picture.done = self.done if passes >= len(self.frames) else None
+
+
+def verdict_text(recording: Recording) -> Text:
+    """Right or wrong and why; of an answer that nobody graded, why it ended."""
+    done, verdict = recording.decoded, recording.verdict
+    if verdict is None:
+        return Text("not finished" if done is None else visible(done.stop_reason), style=DIM)
+    if verdict.passed:
+        return Text("right", style="green")
+    reason = textwrap.shorten(visible(verdict.reason), 80, placeholder=" ...")
+    return Text.assemble(("wrong", "red"), f", {reason}")
 
 
 class SideBySide:
@@ -116,28 +146,26 @@ class SideBySide:
 
     def play(self) -> None:
         """Every pass on a terminal that can redraw; elsewhere only how it ends."""
-        last = max(len(column.steps) for column in self.columns)
         if not self.console.is_terminal or self.console.is_dumb_terminal:
-            for turn in range(last):
-                self._advance(turn)
-            self.console.print(self.render(last))
+            self.console.print(self.render(self.last, marks=False))
             return
         with Live(self.render(0), console=self.console, auto_refresh=False) as live:
-            for turn in range(last):
+            for passes in range(1, self.last + 1):
                 self.sleep(self.delay)
-                self._advance(turn)
-                live.update(self.render(turn + 1), refresh=True)
-                for column in self.columns:
-                    column.picture.drawn()
-            live.update(self.render(last), refresh=True)  # without the last marks
+                live.update(self.render(passes), refresh=True)
+            live.update(self.render(self.last, marks=False), refresh=True)
 
-    def _advance(self, turn: int) -> None:
+    @property
+    def last(self) -> int:
+        """The passes of the slowest."""
+        return max(len(column.frames) for column in self.columns)
+
+    def render(self, passes: int, *, marks: bool = True) -> Table:
+        """The columns after so many passes; `marks` are those of the last one."""
         for column in self.columns:
-            if turn < len(column.steps):
-                column.picture.add(column.steps[turn])
-
-    def render(self, passes: int) -> Table:
-        """The columns after so many passes."""
+            column.show(passes)
+            if not marks or passes > len(column.frames):
+                column.picture.drawn()
         table = Table(expand=True, show_lines=True)
         for column in self.columns:
             table.add_column(column.title, ratio=1, overflow="fold")
@@ -146,6 +174,7 @@ class SideBySide:
         return table
 
     def _foot(self, column: Column, passes: int) -> Text:
-        if passes < len(column.steps):
+        if passes < len(column.frames):
             return Text(f"pass {passes}", style=DIM)
-        return Text(f"{in_words(len(column.steps))}: ").append_text(column.verdict)
+        used = len(column.frames) if column.done is None else column.done.passes
+        return Text(f"{in_words(used)}: ").append_text(column.verdict)

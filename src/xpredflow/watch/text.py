@@ -15,12 +15,25 @@ def visible(text: str) -> str:
     return text.translate(_PICTURES)
 
 
-class TokenText:
-    """What each token of a row looks like: characters split over tokens stay whole."""
+def prompt_text(prompt: Any) -> str:
+    """A prompt as one string to show: of a conversation, what was said last."""
+    if isinstance(prompt, str):
+        return prompt
+    if isinstance(prompt, list) and prompt and isinstance(prompt[-1], dict):
+        return str(prompt[-1].get("content", ""))
+    return str(prompt)
 
-    def __init__(self, tokenizer: Any) -> None:
+
+class TokenText:
+    """What each token of a row looks like: characters split over tokens stay whole.
+
+    `known` are texts of runs of tokens, by their ids; what is not among them is decoded by the
+    tokenizer, or shown as a number where there is none.
+    """
+
+    def __init__(self, tokenizer: Any, known: dict[tuple[int, ...], str] | None = None) -> None:
         self.tokenizer = tokenizer
-        self.known: dict[tuple[int, ...], str] = {}
+        self.known: dict[tuple[int, ...], str] = {} if known is None else known
 
     def pieces(self, tokens: Sequence[int | None]) -> list[str]:
         """One string per token, the glyph of an open position for None.
@@ -47,7 +60,8 @@ class TokenText:
 
     def _decode(self, run: tuple[int, ...]) -> str:
         if run not in self.known:
-            self.known[run] = (
-                f"{run[0]} " if self.tokenizer is None else self.tokenizer.decode(list(run))
-            )
+            if self.tokenizer is not None:
+                self.known[run] = self.tokenizer.decode(list(run))
+            else:  # a longer run whose text nobody recorded makes no character
+                self.known[run] = f"{run[0]} " if len(run) == 1 else BROKEN
         return self.known[run]

@@ -1,187 +1,198 @@
-"""Steps <-> file: JSON lines, a header, then every Frame in order, then one Decoded per prompt.
+"""A recorded decode: what was asked, every Frame, every answer, and what a grader said of it.
 
-A name that ends in .gz is compressed. The file appears under its name only when it is whole, and
-Ctrl-C leaves a whole file too: it then has fewer answers than prompts.
+trace = record(load("tiny-aligned"), question, decoder="threshold:0.9")
+for recording in trace.recordings():
+    print(recording.title, recording.decoded.passes)
 """
 
-import gzip
-import json
-import os
-import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Unpack
 
-from xpredflow.engine.steps import Decoded, Frame, Step, StopReason
-from xpredflow.errors import InputError
+from xpredflow.decoders import effective_settings
+from xpredflow.engine.loop import decode_rows, make_rows
+from xpredflow.engine.prompts import Prompts, numbered
+from xpredflow.engine.request import DecodeOptions, Options, resolve
+from xpredflow.engine.rows import Row
+from xpredflow.engine.steps import Decoded, Frame, Step
+from xpredflow.models.wrap import check_model
+from xpredflow.tasks.base import Verdict
+from xpredflow.types import Decoder, Model
+from xpredflow.watch.text import TokenText, prompt_text
 
-FORMAT, VERSION = "xpredflow-trace", 1
-_PER_POSITION = Frame._fields[2:]
+
+@dataclass(frozen=True)
+class Layout:
+    """One row: where it is open, its cap on passes, and of an infilled text all of its tokens."""
+
+    row: int
+    positions: list[int]
+    budget: int
+    context: list[int] | None = None
+
+    @classmethod
+    def of(cls, row: Row) -> "Layout":
+        """As the engine is about to decode it."""
+        return cls(
+            row=row.number,
+            positions=[position for block in row.blocks for position in block],
+            budget=sum(row.budgets),
+            context=row.ids[: row.length].tolist() if row.infill else None,
+        )
 
 
 @dataclass(frozen=True)
 class Header:
-    """What was decoded, by what and how; `options` are the engine's and the decoder's."""
+    """What was decoded, by what and how: `prompts` and `layouts` go together.
+
+    `options` are the engine's and the decoder's, `rules` the decoder's effective settings.
+    """
 
     model: str
     decoder: str
     seed: int
     prompts: list[Any]
     options: dict[str, Any] = field(default_factory=dict)
+    rules: dict[str, Any] = field(default_factory=dict)
+    layouts: list[Layout] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    title: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        rows: Sequence[Row],
+        prompts: Sequence[Any],
+        decoder: Decoder,
+        settings: Options,
+        *,
+        name: str = "",
+        title: str = "",
+        options: dict[str, Any] | None = None,
+    ) -> "Header":
+        """Of rows that are about to be decoded; `name` is the decoder as the user wrote it."""
+        rules = effective_settings(decoder)
+        return cls(
+            model=model.name,
+            decoder=name or str(rules["decoder"]),
+            seed=settings.seed,
+            prompts=list(prompts),
+            options={**(options or {}), **asdict(settings)},
+            rules=rules,
+            layouts=[Layout.of(row) for row in rows],
+            ends=list(model.special.ends),
+            title=title,
+        )
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One row of a trace with all that is needed to show it; None: it did not end."""
+
+    header: Header
+    layout: Layout
+    prompt: Any
+    frames: list[Frame]
+    decoded: Decoded | None
+    verdict: Verdict | None
+    text: TokenText
+
+    @property
+    def title(self) -> str:
+        """As it was titled, else the decoder."""
+        return self.header.title or self.header.decoder
+
+    @property
+    def passes(self) -> int:
+        """Forward passes used; more than frames where a step takes several."""
+        return len(self.frames) if self.decoded is None else self.decoded.passes
+
+    @property
+    def prompt_text(self) -> str:
+        """The prompt as one string."""
+        return prompt_text(self.prompt)
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A trace file as it was read; `decoded` carry no frames of their own."""
+    """Everything that one decoder did; `decoded` carry no frames of their own."""
 
     header: Header
     frames: list[Frame]
     decoded: list[Decoded]
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    text: TokenText = field(default_factory=lambda: TokenText(None), compare=False)
+
+    @classmethod
+    def of(cls, header: Header, steps: Iterable[Step], text: TokenText) -> "Trace":
+        """Drain the steps."""
+        frames: list[Frame] = []
+        decoded: list[Decoded] = []
+        for step in steps:
+            frames += step.frames()
+            decoded += step.finished
+        return cls(header, frames, sorted(decoded, key=lambda done: done.row), {}, text)
 
     @property
     def complete(self) -> bool:
         """False where decoding was interrupted."""
         return len(self.decoded) == len(self.header.prompts)
 
+    def judged(self, verdicts: dict[int, Verdict]) -> "Trace":
+        """The same with what a grader said, by row."""
+        return replace(self, verdicts=verdicts)
 
-class TraceWriter:
-    """Context manager: `add` every Step, and the file is there when the block is left."""
+    def recordings(self) -> list[Recording]:
+        """Row by row, in the order of the prompts."""
+        frames: dict[int, list[Frame]] = {}
+        for frame in self.frames:
+            frames.setdefault(frame.row, []).append(frame)
+        ended = {done.row: done for done in self.decoded}
+        return [
+            Recording(
+                header=self.header,
+                layout=layout,
+                prompt=prompt,
+                frames=frames.get(layout.row, []),
+                decoded=ended.get(layout.row),
+                verdict=self.verdicts.get(layout.row),
+                text=self.text,
+            )
+            for layout, prompt in zip(self.header.layouts, self.header.prompts, strict=True)
+        ]
 
-    def __init__(self, path: str | Path, header: Header) -> None:
-        self.path = writable(path)
-        self.header = header
-        self.frames = 0
-        self.decoded: list[Decoded] = []
-
-    def __enter__(self) -> "TraceWriter":
-        self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-        self._file = _open(self._temporary, "wt", packed=self.path.suffix == ".gz")
-        self._write("header", {"format": FORMAT, "version": VERSION, **asdict(self.header)})
-        return self
-
-    def add(self, step: Step) -> None:
-        """Write the step's frames; the answers wait for the end of the file."""
-        for frame in step.frames():
-            self._write("frame", frame._asdict())
-            self.frames += 1
-        self.decoded += step.finished
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # An error before the first pass left nothing worth replacing an older trace with.
-        keep = kind is None or self.frames > 0
-        try:
-            if keep:
-                for done in sorted(self.decoded, key=lambda done: done.row):
-                    self._write("decoded", _plain(done))
-            self._file.close()
-            if keep:
-                os.replace(self._temporary, self.path)
-        finally:
-            self._temporary.unlink(missing_ok=True)
-
-    def _write(self, kind: str, values: dict[str, Any]) -> None:
-        line = json.dumps({"kind": kind, **values}, ensure_ascii=False, default=str)
-        self._file.write(line + "\n")
-
-
-def writable(path: str | Path) -> Path:
-    """The path of a trace to be, or an error while nothing is decoded yet."""
-    path = Path(path).expanduser()
-    if path.is_dir():
-        raise InputError(f"trace {str(path)!r} is a directory: give the name of a file")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise InputError(
-            f"trace {str(path)!r} cannot be written: {str(path.parent)!r} is no directory that"
-            " you may write to; create it or choose another"
+    def only(self, row: int) -> "Trace":
+        """One of its rows."""
+        at = [i for i, layout in enumerate(self.header.layouts) if layout.row == row]
+        header = replace(
+            self.header,
+            layouts=[self.header.layouts[i] for i in at],
+            prompts=[self.header.prompts[i] for i in at],
         )
-    return path
-
-
-def read_trace(path: str | Path) -> Trace:
-    """What a TraceWriter wrote, checked line by line."""
-    path = Path(path).expanduser()
-    lines = _lines(path)
-    where, first = next(lines, (f"{path}:1", {}))
-    header = _header(where, first)
-    frames: list[Frame] = []
-    decoded: list[Decoded] = []
-    for where, values in lines:
-        kind = values.pop("kind", None)
-        if kind == "frame" and not decoded:
-            frames.append(_frame(where, values))
-        elif kind == "decoded":
-            decoded.append(_decoded(where, values))
-        else:
-            raise InputError(f"{where}: unexpected {kind!r}; expected frames, then decoded rows")
-    return Trace(header, frames, decoded)
-
-
-def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    number = 0
-    try:
-        with _open(path, "rt", packed=path.suffix == ".gz") as file:
-            for number, line in enumerate(file, start=1):
-                values = json.loads(line)
-                if not isinstance(values, dict):
-                    raise InputError(f"{path}:{number}: expected a JSON object, found {line[:40]}")
-                yield f"{path}:{number}", values
-    except OSError as error:
-        raise InputError(
-            f"trace {str(path)!r} cannot be read ({error.strerror or error}): give a file that"
-            " --trace wrote"
-        ) from error
-    except (json.JSONDecodeError, UnicodeDecodeError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{path}:{number or 1}: not a line of JSON ({error}): the file is cut off or no trace"
-        ) from error
-
-
-def _header(where: str, values: dict[str, Any]) -> Header:
-    if values.get("format") != FORMAT:
-        raise InputError(f"{where}: no {FORMAT} header; give a file that --trace wrote")
-    if values["version"] != VERSION:
-        raise InputError(
-            f"{where}: version {values['version']!r} of the trace format; this xpredflow reads"
-            f" version {VERSION}: update xpredflow or record the trace again"
+        return Trace(
+            header,
+            [frame for frame in self.frames if frame.row == row],
+            [done for done in self.decoded if done.row == row],
+            {number: verdict for number, verdict in self.verdicts.items() if number == row},
+            self.text,
         )
-    rest = {name: value for name, value in values.items() if name in Header.__dataclass_fields__}
-    return _made(where, Header, rest)
 
 
-def _frame(where: str, values: dict[str, Any]) -> Frame:
-    frame = _made(where, Frame, values)
-    columns = [getattr(frame, name) for name in _PER_POSITION]
-    if not all(isinstance(column, list) for column in columns) or len(set(map(len, columns))) > 1:
-        raise InputError(f"{where}: {', '.join(_PER_POSITION)} must be lists of one length")
-    return frame
-
-
-def _decoded(where: str, values: dict[str, Any]) -> Decoded:
-    reason = str(values.get("reason"))
-    if reason not in StopReason.__members__:
-        raise InputError(f"{where}: reason is {reason!r}; expected {_names(StopReason)}")
-    return _made(where, Decoded, {**values, "reason": StopReason[reason]})
-
-
-def _made(where: str, cls: Any, values: dict[str, Any]) -> Any:
-    try:
-        return cls(**values)
-    except TypeError as error:
-        raise InputError(f"{where}: a damaged {cls.__name__} ({error})") from error
-
-
-def _plain(done: Decoded) -> dict[str, Any]:
-    values = {name: getattr(done, name) for name in Decoded.__dataclass_fields__ if name != "trace"}
-    return {**values, "reason": done.reason.name}
-
-
-def _names(values: Iterable[Any]) -> str:
-    return ", ".join(value.name for value in values)
-
-
-def _open(path: Path, mode: str, *, packed: bool) -> Any:
-    # fastest compression: the numbers hardly shrink further, and decoding should not wait for it
-    if packed:
-        return gzip.open(path, mode, compresslevel=1, encoding="utf-8")
-    return path.open(mode, encoding="utf-8")
+def record(
+    model: Model,
+    prompts: Prompts,
+    *,
+    decoder: str | Decoder | None = None,
+    title: str = "",
+    **options: Unpack[DecodeOptions],
+) -> Trace:
+    """Decode and keep every pass; options are those of `generate`."""
+    settings, rules = resolve(decoder, dict(options), check_model(model))
+    check_model(model, rules)
+    rows = make_rows(model, prompts, settings)
+    asked = list(numbered(prompts, settings.first_row).values())
+    name = decoder if isinstance(decoder, str) else ""
+    header = Header.of(model, rows, asked, rules, settings, name=name, title=title)
+    steps = decode_rows(model, rows, rules, settings)
+    return Trace.of(header, steps, TokenText(model.tokenizer))

@@ -45,6 +45,14 @@ def compare(
     out: Annotated[
         Path, typer.Option(help="Directory of the comparison; samples are kept and reused there.")
     ] = Path("runs/compare"),
+    traces: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Pages of the problems on which the decoders disagree, side by side, and an"
+            " index.html of them.",
+        ),
+    ] = None,
 ) -> None:
     """Compare decoders by their accuracy over forward passes, on minicode and minimath or -t.
 
@@ -59,6 +67,7 @@ def compare(
       xpredflow compare --sweep flow:power:8+tau=0.7,0.8,0.9 -t minimath --json
       xpredflow compare -d mask -d mask:entropy -d mask+temperature=0.5 -b 1/4 -b 1/2
       xpredflow compare -d flow:learned:runs/policy/best --sweep eb:0.1,0.5 -m runs/aligned/model
+      xpredflow compare -d flow -d mask -b 1/8 --limit 50 --traces runs/differences
       xpredflow compare -d flow -d mask -b 1/4 -t mine.jsonl --column prompt=question
     """
     from xpredflow.cli.progress import BenchBar
@@ -76,6 +85,7 @@ def compare(
             split=split,
             limit=limit,
             out=out,
+            traces=traces,
             watch=watch,
             dtype=flags.dtype,
             device=flags.device,
@@ -85,3 +95,5 @@ def compare(
         )
     typer.echo(json.dumps(found.record()) if flags.json else found.page)
     typer.echo(f"written to {out}", err=True)
+    if traces is not None:
+        typer.echo(f"where they disagree: {traces / 'index.html'}", err=True)

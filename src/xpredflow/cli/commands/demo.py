@@ -1,9 +1,9 @@
 """`xpredflow demo`: what the library is about, in a minute."""
 
 import sys
-import textwrap
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +14,10 @@ from xpredflow.cli.options import given, names
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
     from xpredflow.tasks import Problem, Runner, Task, Verdict
     from xpredflow.types import Model
-    from xpredflow.watch.terminal import Column
+    from xpredflow.watch.trace import Trace
 
 # Validation problems on which the decoders differ: flow and threshold decoding are right, flow in
 # half the passes; mask prediction with the flow's passes is wrong. A test holds this.
@@ -40,6 +39,10 @@ def demo(
         int, typer.Option(metavar="N", help="Further problems for the table at the end.", min=0)
     ] = 16,
     delay: shared.Delay = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Also write what is shown to this .html file, to look at it closely."),
+    ] = None,
     device: shared.Device = None,
 ) -> None:
     """Watch three decoders answer the same request side by side, one forward pass at a time.
@@ -53,11 +56,12 @@ def demo(
       xpredflow demo
       xpredflow demo --task minimath --number 12 --delay 0.5
       xpredflow demo --policy power:8 --more 0
+      xpredflow demo --more 0 --page demo.html
     """
     source = given({"source": model, "device": device})
     flow = given({"policy": policy})
     try:
-        _run(source, names(task or TELLING), flow, number, more, delay)
+        _run(source, names(task or TELLING), flow, number, more, delay, page)
     except KeyboardInterrupt:
         typer.echo("stopped; `xpredflow demo` begins anew", err=True)
         raise typer.Exit(130) from None
@@ -94,6 +98,7 @@ def _run(
     number: int | None,
     more: int,
     delay: float | None,
+    page: Path | None,
 ) -> None:
     """Play the demonstration on standard output, pass by pass where it is a terminal."""
     from rich.console import Console
@@ -102,7 +107,10 @@ def _run(
     from xpredflow.engine.request import resolve
     from xpredflow.errors import InputError
     from xpredflow.tasks import make_task
+    from xpredflow.watch.viewer import page_path, write_page
 
+    if page is not None:
+        page_path(page)
     for name in chosen:
         if name not in TELLING:
             raise InputError(f"no task {name!r} to demonstrate: choose from {', '.join(TELLING)}")
@@ -116,8 +124,14 @@ def _run(
     pause = (DELAY if delay is None else delay) if screen else 0.0
     with _sandbox(tasks) as box:
         stage = Stage(model, console, flow, None if box is None else box.runner, pause)
-        for task, problem in zip(tasks, problems, strict=True):
-            _show(stage, task, problem)
+        shown = [
+            trace
+            for task, problem in zip(tasks, problems, strict=True)
+            for trace in _show(stage, task, problem)
+        ]
+        if page is not None:
+            write_page(page, shown, title="Three decoders on the same request")
+            typer.echo(f"written to {page}", err=True)
         if more:
             _compare(stage, tasks, first, more)
 
@@ -136,49 +150,37 @@ def _sandbox(tasks: list[Any]) -> Any:
         return nullcontext()
 
 
-def _show(stage: Stage, task: "Task", problem: "Problem") -> None:
+def _show(stage: Stage, task: "Task", problem: "Problem") -> "list[Trace]":
     """One request, answered three times in lock-step."""
     from rich.text import Text
 
-    from xpredflow.watch.terminal import SideBySide
+    from xpredflow.watch.terminal import Column, SideBySide
 
     stage.console.print(Text(f"{task.name}: {problem.prompt}", style="bold"))
     flow = _answer(stage, task, problem, "flow", "flow")
-    passes = len(flow.steps)
-    others = (
+    passes = len(flow.frames)
+    traces = [
+        flow,
         _answer(stage, task, problem, "threshold decoding", "threshold"),
         _answer(stage, task, problem, "mask prediction", "mask", budget=passes),
-    )
-    SideBySide([flow, *others], stage.console, delay=stage.delay).play()
+    ]
+    colour = not stage.console.no_color
+    columns = [Column.of(one, colour=colour) for trace in traces for one in trace.recordings()]
+    SideBySide(columns, stage.console, delay=stage.delay).play()
     stage.console.print()
+    return traces
 
 
 def _answer(
     stage: Stage, task: "Task", problem: "Problem", title: str, decoder: str, **more: Any
-) -> "Column":
-    """The steps of one decoder, to be shown together with those of the others."""
-    from xpredflow.engine import loop
-    from xpredflow.engine.request import resolve
-    from xpredflow.watch.picture import RowPicture
-    from xpredflow.watch.terminal import Column
+) -> "Trace":
+    """What one decoder does, to be shown together with the others."""
+    from xpredflow.watch.trace import record
 
-    settings, rules = resolve(decoder, stage.options(task, decoder, **more), stage.model)
-    rows = loop.make_rows(stage.model, problem.prompt, settings)
-    picture = RowPicture(stage.model, rows[0], colour=not stage.console.no_color)
-    steps = list(loop.decode_rows(stage.model, rows, rules, settings))
-    [done] = [done for step in steps for done in step.finished]
-    return Column(title, picture, steps, _verdict(stage.grade(task, problem, done.text)))
-
-
-def _verdict(verdict: "Verdict") -> "Text":
-    from rich.text import Text
-
-    from xpredflow.watch.text import visible
-
-    if verdict.passed:
-        return Text("right", style="green")
-    reason = textwrap.shorten(visible(verdict.reason), 80, placeholder=" ...")
-    return Text.assemble(("wrong", "red"), f", {reason}")
+    options = stage.options(task, decoder, **more)
+    trace = record(stage.model, problem.prompt, decoder=decoder, title=title, **options)
+    [done] = trace.decoded
+    return trace.judged({done.row: stage.grade(task, problem, done.text)})
 
 
 def _compare(stage: Stage, tasks: "list[Task]", first: dict[str, int], more: int) -> None:

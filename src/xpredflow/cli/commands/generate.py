@@ -128,7 +128,9 @@ def _run(
     from xpredflow.engine import loop
     from xpredflow.engine.request import resolve
     from xpredflow.watch.terminal import LiveView
-    from xpredflow.watch.trace import Header, TraceWriter, writable
+    from xpredflow.watch.text import TokenText
+    from xpredflow.watch.trace import Header
+    from xpredflow.watch.trace_file import TraceWriter, writable
 
     resolve(decoder, options)
     if trace is not None:
@@ -156,8 +158,8 @@ def _run(
     else:
         watchers.append(PassesBar.of_rows(rows, console=screen))
     if trace is not None:
-        header = Header(model.name, named, settings.seed, prompts, in_force)
-        watchers.append(TraceWriter(trace, header))
+        header = Header.of(model, rows, prompts, rules, settings, name=named, options=options)
+        watchers.append(TraceWriter(trace, header, TokenText(model.tokenizer)))
     budgets = {row.number: budget_of(row) for row in rows}
     answers = Answers(prompts, about, style, settings.first_row, budgets)
     return _decode(loop.decode_rows(model, rows, rules, settings), watchers, answers)

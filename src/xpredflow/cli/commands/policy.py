@@ -46,7 +46,7 @@ def show(
     from xpredflow.cli.training import show_picture
     from xpredflow.policies.beta import load_policy, policy_files
     from xpredflow.training.policy.plots import plot_policy
-    from xpredflow.training.policy.synthetic import SHARES_USED, fractions
+    from xpredflow.training.policy.synthetic import SHARES_USED, fractions, ignored
 
     network, rho = load_policy(file).network, SHARES_USED[0]
     typer.echo(f"Expected fraction a of the rest at ρ = {rho:g}, c down, t across:\n")
@@ -55,9 +55,11 @@ def show(
     for c, row in zip(CONFIDENCES, values.tolist(), strict=True):
         typer.echo(f"{c:>8g}" + "".join(f"{a:>8.3f}" for a in row))
     about = json.loads(policy_files(file)[1].read_text()).get("training", {})
-    typer.echo(f"\n{_origin(about)}")
+    said = ignored(network)
+    typer.echo(f"\n{said}\n{_origin(about)}")
     if out is not None:
-        show_picture(out if plot_policy(network, out) else None, "picture")
+        init = about.get("config", {}).get("init")
+        show_picture(out if plot_policy(network, out, init, said) else None, "picture")
 
 
 def _origin(about: dict[str, Any]) -> str:

@@ -1,18 +1,22 @@
 """Pictures of a run's log, where matplotlib is installed (the `plot` extra)."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from xpredflow.figures import (
+    COLOURS,
+    can_draw,
+    name_lines,
+    new_figure,
+    percent_ticks,
+    plot_smoothed,
+)
 from xpredflow.files import save_figure
 from xpredflow.training.common.runs import read_log
 
+__all__ = ["NO_PICTURE", "can_draw", "plot_alignment", "plot_losses", "plot_names"]
+
 NO_PICTURE = "note: no picture without matplotlib: pip install 'xpredflow[plot]'"
-
-
-def can_draw() -> bool:
-    """Whether matplotlib is there; every picture of a training asks here."""
-    return find_spec("matplotlib") is not None
 
 
 def plot_losses(log: Path, picture: Path) -> bool:
@@ -20,22 +24,20 @@ def plot_losses(log: Path, picture: Path) -> bool:
     lines = [line for line in read_log(log) if "loss" in line]
     if not can_draw() or not lines:
         return False
-    from matplotlib.figure import Figure  # not pyplot: no display and no global state
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    steps = [line["step"] for line in lines]
-    axes.plot(steps, [line["loss"] for line in lines], color="tab:blue")
-    axes.set(xlabel="step", ylabel="loss per response position (Eq. 1)", yscale="log")
-    twin = axes.twinx()
-    twin.plot(steps, [line["accuracy"] for line in lines], color="tab:orange")
+    figure, [[left, right]] = new_figure(1, 2)
+    left.set_yscale("log")
+    plot_names(left, lines, {"loss": "loss"})
+    left.set(xlabel="step", ylabel="loss per response position (Eq. 1)")
+    names = plot_names(right, lines, {"accuracy": "masked tokens right"}, named=False)
     probes = [line for line in lines if "solved" in line]
-    for task in probes[-1]["solved"] if probes else ():
-        solved = [line["solved"].get(task) for line in probes]
-        twin.plot([line["step"] for line in probes], solved, "o--", label=f"{task} solved")
-    twin.set(ylabel="masked tokens guessed right; problems solved", ylim=(0, 1))
-    if probes:
-        twin.legend(loc="center right")
+    tasks = probes[-1]["solved"] if probes else ()
+    for task, colour in zip(tasks, COLOURS[1:], strict=False):
+        known = [(line["step"], line["solved"].get(task)) for line in probes]
+        right.plot(*zip(*known, strict=True), "o--", markersize=4, color=colour)
+        names.append((known[-1][1] or 0.0, f"{task} solved", colour))
+    right.set(xlabel="step", ylim=(0, 1.02))
+    percent_ticks(right)
+    name_lines(right, names)
     save_figure(figure, picture)
     return True
 
@@ -45,22 +47,31 @@ def plot_alignment(log: Path, picture: Path) -> bool:
     lines = [line for line in read_log(log) if "mse_masked" in line]
     if not can_draw() or not lines:
         return False
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, [[left, right]] = new_figure(1, 2)
+    left.set_yscale("log")
     errors = {"mse_masked": "masked", "mse_unmasked": "unmasked", "mse_on_policy": "flow states"}
-    _curves(left, lines, errors)
-    left.set(xlabel="step", ylabel="MSE of softmax(Z)·W_e", yscale="log")
-    _curves(right, lines, {"ce_masked": "aligned", "reference_ce_masked": "reference"})
-    right.set(xlabel="step", ylabel="CE at masked positions", ylim=(0, None))
+    plot_names(left, lines, errors)
+    left.set(xlabel="step", ylabel="MSE of softmax(Z)·W_e")
+    right.set(xlabel="step", ylabel="CE at masked positions")
+    entropies = {"ce_masked": "aligned", "reference_ce_masked": "reference"}
+    names = plot_names(right, lines, entropies, named=False)
+    right.set_ylim(0, None)
+    name_lines(right, names)
+    figure.suptitle(f"Alignment, {len(lines)} steps; running means, single steps behind")
     save_figure(figure, picture)
     return True
 
 
-def _curves(axes: Any, lines: list[dict[str, Any]], names: dict[str, str]) -> None:
-    for name, label in names.items():
+def plot_names(
+    axes: Any, lines: list[dict[str, Any]], names: dict[str, str], *, named: bool = True
+) -> list[tuple[float, str, str]]:
+    """Smoothed curves over steps with their names beside them, or to be named later."""
+    ends = []
+    for (name, label), colour in zip(names.items(), COLOURS, strict=False):
         known = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
         if known:
-            axes.plot(*zip(*known, strict=True), label=label)
-    axes.legend()
+            steps, values = zip(*known, strict=True)
+            ends.append((plot_smoothed(axes, steps, values, colour), label, colour))
+    if named:
+        name_lines(axes, ends)
+    return ends

@@ -4,10 +4,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from xpredflow.errors import InputError
+from xpredflow.policies import make_policy
 from xpredflow.policies.beta import BetaNetwork, LearnedPolicy
-from xpredflow.types import Signals, StepInfo
+from xpredflow.types import Policy, Signals, StepInfo
 
 SHARES_USED = (0.0, 0.5, 1.0)  # ρ at which a policy is shown
+HEEDED = 1.5  # the least change of a, as a factor, that counts as looking at something
 _BUDGET = 1001  # of the moments below: fine enough for any ρ
 
 
@@ -35,7 +38,51 @@ def fractions(
     network: BetaNetwork, confidence: Float[Tensor, " C"], progress: Float[Tensor, " T"], rho: float
 ) -> Float[Tensor, "C T"]:
     """E[a] over confidence and progress; the other probabilities are synthetic."""
+    return _fractions(LearnedPolicy(network), confidence, progress, rho)
+
+
+def _fractions(
+    policy: Policy, confidence: Float[Tensor, " C"], progress: Float[Tensor, " T"], rho: float
+) -> Float[Tensor, "C T"]:
     rows = len(confidence)
     signals = synthetic_signals(confidence.unsqueeze(-1).expand(-1, len(progress)))
     info = info_at(torch.full((rows,), rho))
-    return LearnedPolicy(network)(signals, progress.expand(rows, -1), info).fraction
+    return policy(signals, progress.expand(rows, -1), info).fraction
+
+
+def begun_fractions(
+    init: str | None,
+    confidence: Float[Tensor, " C"],
+    progress: Float[Tensor, " T"],
+    rho: float,
+) -> Float[Tensor, "C T"] | None:
+    """The same of the policy that a training began from; None where it is not there any more."""
+    if not init:
+        return None
+    try:
+        policy = make_policy(init)
+    except InputError:
+        return None
+    return _fractions(policy, confidence, progress, rho)
+
+
+def influence(network: BetaNetwork) -> dict[str, float]:
+    """By what factor E[a] changes as each of c, t and ρ goes over its range, on average.
+
+    1 is a policy that ignores it; the others stand still at a grid of values meanwhile.
+    """
+    c, t, rho = torch.linspace(0.05, 0.99, 16), torch.linspace(0.0, 0.95, 16), (0.0, 0.5, 1.0)
+    grid = torch.stack([fractions(network, c, t, share) for share in rho]).log()
+    names = {"confidence c": 1, "progress t": 2, "the share ρ of the budget that is used": 0}
+    return {
+        name: float((grid.amax(dim) - grid.amin(dim)).mean().exp()) for name, dim in names.items()
+    }
+
+
+def ignored(network: BetaNetwork) -> str:
+    """What a policy looks at and what it ignores, as a sentence."""
+    factors = influence(network)
+    seen = [f"{name} (a changes {f:.3g}-fold)" for name, f in factors.items() if f >= HEEDED]
+    rest = [f"{name} ({f:.2f}-fold)" for name, f in factors.items() if f < HEEDED]
+    said = f"It looks at {' and at '.join(seen)}" if seen else "It looks at nothing"
+    return f"{said}; it all but ignores {' and '.join(rest)}." if rest else f"{said}."

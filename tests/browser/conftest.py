@@ -1,0 +1,52 @@
+"""A real browser without a window, one for all tests; skipped with a reason where there is none."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright (group dev)")
+    path = next((found for name in NAMES if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.skip(f"needs a browser: install one of {', '.join(NAMES)}")
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []  # root may not have Chromium's own
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield launched
+        launched.close()
+
+
+class Tab:
+    """A page that tells of everything that it should not do."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda message: self.problems.append(message.text))
+        page.on("dialog", lambda dialog: (self.problems.append("a dialog"), dialog.dismiss()))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, file: Path) -> Any:
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector("html[data-ready]", timeout=20_000)
+        return self.page
+
+
+@pytest.fixture
+def tab(browser: Any) -> Iterator[Tab]:
+    page = browser.new_page(viewport={"width": 1100, "height": 800})
+    tab = Tab(page)
+    yield tab
+    page.close()
+    assert tab.problems == []
+    assert all(url.startswith("file:") for url in tab.requests), "a page asks nobody anything"
