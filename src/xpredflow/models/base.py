@@ -100,8 +100,7 @@ class MaskedDiffusionModel(nn.Module):
     ) -> Float[Tensor, "B N E"]:
         """What the head makes logits of, for those who cannot hold all logits at once."""
         layers, norm, _ = self.trunk()
-        view = None if cache is None else cast(BlockCache, cache).open(positions, slots)
-        shared = Pass.begin(positions, self.shape, view)
+        shared = Pass.begin(positions, self.shape, cast(BlockCache | None, cache), slots)
         hidden = inputs.to(self.embedding.dtype)
         for index, layer in enumerate(layers):
             if self.checkpointing:  # nothing in a layer is random

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from xpredflow.models.positions import Rows
+
 
 class BlockCache:
     """One slot per row; `lengths` says how far each slot has been written for its present row."""
@@ -44,38 +46,34 @@ class BlockCache:
             room[slot, length : self.lengths[slot]] = 0
         self.lengths[slot] = length
 
-    def open(
-        self, positions: Int[Tensor, "B L"], slots: Int[Tensor, " B"] | None = None
-    ) -> "CacheView":
-        """Check one pass's positions and prepare its writes; without `slots`, row i has slot i."""
-        if slots is None:
-            slots = torch.arange(positions.shape[0], device=positions.device)
-        far = torch.iinfo(positions.dtype).max
-        filled = positions >= 0
-        starts = torch.where(filled, positions, far).amin(1)
-        ends = positions.amax(1) + 1
-        # One transfer to the host for everything that Python must know.
-        facts = torch.stack((slots, starts, ends, filled.sum(1), (positions < -1).sum(1))).tolist()
-        chosen = [int(slot) for slot in facts[0]]
-        self._check(chosen, *facts[1:4])
-        for slot, end in zip(chosen, facts[2], strict=True):
+    def claim(self, rows: Rows) -> None:
+        """Check one pass against what the slots hold, and note what it will have written."""
+        self._check(rows.slots, rows.starts, rows.ends, rows.counts)
+        for slot, end in zip(rows.slots, rows.ends, strict=True):
             if 0 < end < self.lengths[slot]:  # a new row in a slot that was not released
                 self._shorten(slot, end)
             self.lengths[slot] = end or self.lengths[slot]
-        longest = max(1, *facts[2])
-        places = torch.arange(longest, device=positions.device).expand(len(chosen), -1)
+
+    def open(
+        self, positions: Int[Tensor, "B L"], rows: Rows, slots: Int[Tensor, " B"] | None = None
+    ) -> "CacheView":
+        """Where passes of these positions read and write; `claim` comes before each of them."""
+        if slots is None:
+            slots = torch.arange(positions.shape[0], device=positions.device)
+        longest = max(1, *rows.ends)
+        places = torch.arange(longest, device=positions.device).expand(len(rows.slots), -1)
         # Beyond its own end a row has no keys, though a longer neighbour does.
-        keys = torch.where(places < ends.unsqueeze(1), places, -1)
-        has_shadows = any(facts[4])
-        if has_shadows:  # their keys are of this pass alone: they stand behind what is stored
+        ends = positions.amax(1, keepdim=True) + 1
+        keys = torch.where(places < ends, places, -1)
+        if rows.has_shadows:  # their keys are of this pass alone: they stand behind what is stored
             keys = torch.cat((keys, positions.clamp(max=-1)), dim=1)
         return CacheView(
             cache=self,
             rows=slots.unsqueeze(1),
-            columns=torch.where(filled, positions, self.length),
-            run=_as_run(chosen),
+            columns=torch.where(positions >= 0, positions, self.length),
+            run=_as_run(rows.slots),
             stored=longest,
-            has_shadows=has_shadows,
+            has_shadows=rows.has_shadows,
             key_positions=keys,
         )
 

@@ -50,7 +50,8 @@ def load(
         model = load("GSAI-ML/LLaDA-8B-Instruct", dtype="bfloat16", device="cuda")
 
     The name wins over a directory of that name: write ./tiny for the directory. `dtype` None keeps
-    what is stored, `device` None takes the accelerator where there is one.
+    what is stored (on a CPU, float32 in place of float16), `device` None takes the accelerator
+    where there is one.
     """
     if source not in embedded_names():
         _check_name(source)

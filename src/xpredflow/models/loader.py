@@ -27,6 +27,7 @@ def load(
 ) -> MaskedDiffusionModel:
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
 
+    On a CPU, float16 becomes float32 unless `dtype` says otherwise.
     No code of the checkpoint is run, and memory peaks at hardly more than the weights.
     """
     wanted, target = as_dtype(dtype), as_device(device)
@@ -59,12 +60,18 @@ def fill(
             continue
         name, row = places[key]
         if name not in filled:
-            kind = dtype or tensor.dtype
+            kind = dtype or _computed_in(tensor.dtype, device)
             if re.search(model.precise, name):
                 kind = torch.promote_types(kind, tensor.dtype)
             filled[name] = torch.empty(shells[name].shape, dtype=kind, device=device)
             assign(model, name, filled[name])
         tensor.read_into(filled[name] if row is None else filled[name][row])
+
+
+def _computed_in(stored: torch.dtype, device: torch.device) -> torch.dtype:
+    """As stored, except that CPUs compute slowly in float16 and overflow in it."""
+    is_half_on_cpu = stored == torch.float16 and device.type == "cpu"
+    return torch.float32 if is_half_on_cpu else stored
 
 
 def assign(model: nn.Module, name: str, tensor: Tensor) -> None:
