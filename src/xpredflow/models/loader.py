@@ -141,21 +141,34 @@ def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
 def as_device(device: torch.device | str | None) -> torch.device:
     """A device that exists on this machine; None is the accelerator where there is one.
 
-    A kind of accelerator without a number means this process's own: under torchrun each process of
-    a machine takes the one of its LOCAL_RANK.
+    The one place that decides it, for all commands. A kind of accelerator without a number means
+    this process's own: under torchrun each process of a machine takes the one of its LOCAL_RANK.
     """
     named = torch.device(default_device()) if device is None else device
     try:
         found = torch.device(named)
         if found.index is None and found.type not in _SINGLE and "LOCAL_RANK" in os.environ:
-            found = torch.device(found.type, int(os.environ["LOCAL_RANK"]))
-            torch.get_device_module(found.type).set_device(found.index)
+            found = _of_this_process(found.type, int(os.environ["LOCAL_RANK"]))
         return torch.empty(0, device=found).device
+    except InputError:
+        raise
     # torch raises RuntimeError, AssertionError or others, depending on the backend.
     except Exception as error:
         raise InputError(
             f"device {str(named)!r} cannot be used here ({error}): use device='cpu'"
         ) from error
+
+
+def _of_this_process(kind: str, local_rank: int) -> torch.device:
+    module = torch.get_device_module(kind)
+    count = module.device_count()
+    if local_rank >= count:
+        raise InputError(
+            f"process {local_rank} of this machine has no {kind} device of its own, there are"
+            f" {count}: start at most {count} with torchrun --nproc_per_node, or use device='cpu'"
+        )
+    module.set_device(local_rank)
+    return torch.device(kind, local_rank)
 
 
 def default_device() -> str:
