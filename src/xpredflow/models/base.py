@@ -31,6 +31,7 @@ class MaskedDiffusionModel(nn.Module):
     """
 
     defaults: Defaults = NO_DEFAULTS  # how it is decoded unless told otherwise
+    quantized: str | None = None  # int8 or int4, where matrices were packed: it only decodes then
     family: ClassVar[str]
     model_type: ClassVar[str]
     # The token that ends a turn, where the tokenizer has it.

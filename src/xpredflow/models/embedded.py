@@ -43,25 +43,32 @@ def load(
     dtype: torch.dtype | str | None = None,
     device: torch.device | str | None = None,
     revision: str | None = None,
+    quantize: str | None = None,
 ) -> MaskedDiffusionModel:
     """An embedded model by its name, or a checkpoint from a directory or a hub id.
 
         model = load("tiny-aligned")
         model = load("GSAI-ML/LLaDA-8B-Instruct", dtype="bfloat16", device="cuda")
+        model = load("GSAI-ML/LLaDA-8B-Instruct", quantize="int8")
 
     The name wins over a directory of that name: write ./tiny for the directory. `dtype` None keeps
     what is stored (on a CPU, float32 in place of float16), `device` None takes the accelerator
-    where there is one.
+    where there is one. `quantize` ('int8', 'int4') packs the matrices: such a model only decodes.
     """
-    if source not in embedded_names():
+    if source in embedded_names():
+        if revision is not None:
+            raise InputError(
+                f"revision is {revision!r} but model {source!r} comes with the package and has no"
+                " revisions: leave it out, or give a hub id"
+            )
+        model = load_embedded(str(source), dtype=dtype, device=device, quantize=quantize)
+    else:
         _check_name(source)
-        return load_checkpoint(source, dtype=dtype, device=device, revision=revision)
-    if revision is not None:
-        raise InputError(
-            f"revision is {revision!r} but model {source!r} comes with the package and has no"
-            " revisions: leave it out, or give a hub id"
-        )
-    return load_embedded(str(source), dtype=dtype, device=device)
+        how: dict[str, Any] = {"dtype": dtype, "device": device, "quantize": quantize}
+        model = load_checkpoint(source, revision=revision, **how)
+    if quantize is not None:  # another model: what was measured of it must not be taken for these
+        model.name = f"{model.name} ({quantize})"
+    return model
 
 
 def _check_name(source: str | Path) -> None:
@@ -76,13 +83,19 @@ def _check_name(source: str | Path) -> None:
 
 
 def load_embedded(
-    name: str, *, dtype: torch.dtype | str | None = None, device: torch.device | str | None = None
+    name: str,
+    *,
+    dtype: torch.dtype | str | None = None,
+    device: torch.device | str | None = None,
+    quantize: str | None = None,
 ) -> MaskedDiffusionModel:
     """The embedded model `name`."""
     if name not in embedded_names():
         raise unknown_name("embedded model", name, embedded_names())
     # stored as float16 only to be small
-    model = load_checkpoint(assets(name), dtype=dtype or "float32", device=device)
+    model = load_checkpoint(
+        assets(name), dtype=dtype or "float32", device=device, quantize=quantize
+    )
     model.name = name
     model.hint = partial(_hint, name)
     return model

@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from xpredflow.models.quantize import PackedWeight
+
 LOWEST = 16  # below this height matrix units are not filled
 AT_ONCE = 64  # blocks whose matrices are held beside the weights
 
@@ -44,7 +46,7 @@ class Blocks:
         return cls(owners, first_blocks[experts] * height + within, height)
 
     def multiply(
-        self, rows: Float[Tensor, "P I"], weight: Float[Tensor, "X O I"]
+        self, rows: Float[Tensor, "P I"], weight: Float[Tensor, "X O I"] | PackedWeight
     ) -> Float[Tensor, "P O"]:
         """Each row times the matrix of its expert, a few blocks at a time."""
         padded = rows.new_zeros(len(self.experts) * self.height, rows.shape[1])

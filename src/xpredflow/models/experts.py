@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from xpredflow.models.expert_blocks import Blocks
 from xpredflow.models.layers import GatedMLP
+from xpredflow.models.quantize import PackedWeight
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,15 @@ class Router(nn.Module):
         return allowed.topk(self.routing.chosen, dim=-1, sorted=False).indices
 
 
+Stack = Tensor | PackedWeight  # a matrix per expert, (X, O, I)
+
+
 class Experts(nn.Module):
     """All experts of a layer, stacked so that one call multiplies every token by its expert."""
+
+    gate_proj: Stack
+    up_proj: Stack
+    down_proj: Stack
 
     def __init__(self, width: int, inner: int, experts: int) -> None:
         super().__init__()
@@ -79,7 +87,8 @@ class Experts(nn.Module):
         experts = torch.arange(self.gate_proj.shape[0], device=x.device)
         # Where each expert's rows end. Not bincount, which makes the host wait on a GPU.
         ends = torch.searchsorted(sorted_experts, experts, right=True, out_int32=True)
-        multiply = _multiplication(x, sorted_experts, ends)
+        packed = isinstance(self.gate_proj, PackedWeight)
+        multiply = _multiplication(x, sorted_experts, ends, packed)
         rows = x[order // chosen.shape[1]]
         inner = F.silu(multiply(rows, self.gate_proj)) * multiply(rows, self.up_proj)
         out = multiply(inner, self.down_proj)
@@ -90,8 +99,8 @@ class Experts(nn.Module):
 
 
 def _multiplication(
-    x: Float[Tensor, "T E"], experts: Int[Tensor, " P"], ends: Int[Tensor, " X"]
-) -> Callable[[Tensor, Tensor], Tensor]:
+    x: Float[Tensor, "T E"], experts: Int[Tensor, " P"], ends: Int[Tensor, " X"], packed: bool
+) -> Callable[[Tensor, Stack], Tensor]:
     """How rows sorted by expert are multiplied by a stack of matrices here.
 
     Off the CPU, decoding never asks the device how many rows an expert has. Training does where
@@ -99,9 +108,11 @@ def _multiplication(
     """
     kind = x.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
-    if has_grouped_mm(x.device, dtype):
+    if not packed and has_grouped_mm(x.device, dtype):
         return lambda rows, weight: F.grouped_mm(
-            rows.to(dtype), weight.to(dtype).transpose(-2, -1), offs=ends
+            rows.to(dtype),
+            weight.to(dtype).transpose(-2, -1),  # type: ignore[operator]  (not packed)
+            offs=ends,
         )
     if kind == "cpu" or torch.is_grad_enabled():
         counts = ends.diff(prepend=ends.new_zeros(1)).tolist()
@@ -117,7 +128,7 @@ def has_grouped_mm(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 def one_by_one(
-    rows: Float[Tensor, "P I"], weight: Float[Tensor, "X O I"], counts: list[int]
+    rows: Float[Tensor, "P I"], weight: Stack, counts: list[int]
 ) -> Float[Tensor, "P O"]:
     """One product per expert that was chosen at all; the host knows how many rows each has."""
     # unbind, not indexing: its gradient is one stack rather than a full-size sum per expert.

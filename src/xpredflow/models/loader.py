@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from pathlib import Path
 
 import torch
@@ -11,6 +12,13 @@ from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel, Place, on_meta
 from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
+from xpredflow.models.quantize import (
+    Quantize,
+    as_quantize,
+    is_packable,
+    pack,
+    refuse_packed_layout,
+)
 from xpredflow.models.shards import Stored, stored_tensors
 from xpredflow.models.source import SMALL, WEIGHTS, load_tokenizer, locate, read_config
 
@@ -24,19 +32,22 @@ def load(
     dtype: torch.dtype | str | None = None,
     device: torch.device | str | None = None,
     revision: str | None = None,
+    quantize: str | None = None,
 ) -> MaskedDiffusionModel:
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
 
-    On a CPU, float16 becomes float32 unless `dtype` says otherwise.
+    On a CPU, float16 becomes float32 unless `dtype` says otherwise. `quantize` keeps the matrices
+    in 'int8' or 'int4'.
     No code of the checkpoint is run, and memory peaks at hardly more than the weights.
     """
-    wanted, target = as_dtype(dtype), as_device(device)
+    wanted, target, packed = as_dtype(dtype), as_device(device), as_quantize(quantize)
     # The small files first: a checkpoint that cannot be read is not worth its download.
     directory = locate(source, revision, SMALL)
     config = read_config(directory)
+    refuse_packed_layout(config)
     model = on_meta(family_of(config), config)
     directory = locate(source, revision, WEIGHTS)
-    fill(model, stored_tensors(directory), wanted, target)
+    fill(model, stored_tensors(directory), wanted, target, packed)
     model.attach(load_tokenizer(directory))
     model.defaults = read_defaults(directory)
     model.name = str(source) if directory != Path(source).expanduser() else directory.resolve().name
@@ -48,13 +59,17 @@ def fill(
     stored: dict[str, Stored],
     dtype: torch.dtype | None,
     device: torch.device,
+    quantize: Quantize | None = None,
 ) -> None:
-    """Give a model on the meta device its tensors, one after the other."""
+    """Give a model on the meta device its tensors, one after the other; each is packed at once."""
     places, shells = model.places(), model.state_dict()
     check(places, shells, stored, model.ignored)
     if dtype is None:
         check_one_dtype(places, shells, stored, model.precise)
     filled: dict[str, Tensor] = {}
+    unread = Counter(name for name, _ in places.values())
+    model.quantized = quantize
+    table, (_, _, head) = shells[_table_name(model)], model.trunk()
     for key, tensor in stored.items():
         if key not in places:
             continue
@@ -66,6 +81,15 @@ def fill(
             filled[name] = torch.empty(shells[name].shape, dtype=kind, device=device)
             assign(model, name, filled[name])
         tensor.read_into(filled[name] if row is None else filled[name][row])
+        unread[name] -= 1
+        if quantize and not unread[name] and is_packable(name, shells[name], table, model.precise):
+            del filled[name]
+            pack(model, name, quantize, head)
+
+
+def _table_name(model: MaskedDiffusionModel) -> str:
+    table = model.embedding
+    return next(name for name, tensor in model.named_parameters() if tensor is table)
 
 
 def _computed_in(stored: torch.dtype, device: torch.device) -> torch.dtype:

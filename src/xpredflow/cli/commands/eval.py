@@ -36,6 +36,7 @@ def evaluate(
     data: shared.Data = None,
     template: shared.Template = None,
     dtype: shared.Dtype = None,
+    quantize: shared.Quantize = None,
     device: shared.Device = None,
     unsafe: shared.Unsafe = False,
 ) -> None:
@@ -74,7 +75,8 @@ def evaluate(
     for one in tasks:
         problem_count(one, split, limit)
     share = join_processes()
-    loaded = load_model(given({"source": model, "dtype": dtype, "device": device}))
+    source = {"source": model, "dtype": dtype, "device": device, "quantize": quantize}
+    loaded = load_model(given(source))
     for one in tasks:
         started = time.monotonic()
         with PassesBar(one.name, shown=share.rank == 0) as bar:

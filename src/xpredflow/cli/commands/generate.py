@@ -72,6 +72,7 @@ def generate(
     ] = None,
     option: shared.Option = None,
     dtype: shared.Dtype = None,
+    quantize: shared.Quantize = None,
     device: shared.Device = None,
     revision: shared.Revision = None,
     trace: Annotated[
@@ -114,6 +115,7 @@ def generate(
         "max_batch": max_batch,
     }
     source = given({"source": model, "dtype": dtype, "device": device, "revision": revision})
+    source |= given({"quantize": quantize})
     name, options = spec_and_options(decoder, merged(given(named), option))
     raise typer.Exit(_run(prompts, source, name, options, trace, delay or 0.0, json))
 
