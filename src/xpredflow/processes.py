@@ -19,7 +19,27 @@ def join_processes() -> Share:
 
         if not dist.is_initialized():
             dist.init_process_group("cpu:gloo,cuda:nccl" if _has_cuda() else "gloo")
+            _share_cores()
     return share
+
+
+def _share_cores() -> None:
+    """An equal share of the machine's cores for each process on it.
+
+    torchrun gives every process one thread, unless OMP_NUM_THREADS says more: that stays.
+    """
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if here > 1 and os.environ.get("OMP_NUM_THREADS", "1") == "1":
+        import torch
+
+        torch.set_num_threads(max(1, usable_cores() // here))
+
+
+def usable_cores() -> int:
+    """The cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def leave_processes() -> None:

@@ -2,7 +2,10 @@
 
 import pytest
 import torch
+from own_answers import own_answers, write_answers
+from typer.testing import CliRunner
 
+from xpredflow.cli import app
 from xpredflow.errors import InputError
 from xpredflow.models import embedded, loader
 from xpredflow.models.loader import as_device, default_device
@@ -30,6 +33,7 @@ def test_under_torchrun_each_process_takes_its_own(monkeypatch):
 
     class Module:
         set_device = staticmethod(chosen.append)
+        device_count = staticmethod(lambda: 2)
 
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setattr(torch, "get_device_module", lambda kind: Module)
@@ -38,6 +42,37 @@ def test_under_torchrun_each_process_takes_its_own(monkeypatch):
     assert as_device("cuda:3") == torch.device("cuda", 3)
     assert as_device("cpu") == torch.device("cpu")
     assert chosen == [1]
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(InputError, match=r"process 2 .* there are 2: start at most 2"):
+        as_device("cuda")
+
+
+COMMANDS = {
+    "generate": ["hello"],
+    "demo": [],
+    "eval": ["-t", "minimath", "--limit", "1"],
+    "compare": ["-t", "minimath", "--limit", "1"],
+    "self-generate": ["--data", "minimath", "--limit", "1", "--out", "out.jsonl"],
+    "align": ["run", "--answers", "answers.jsonl"],
+    "train-softmask": ["run", "--answers", "answers.jsonl"],
+    "train-policy": ["run", "--task", "minimath"],
+    "pretrain": ["run", "--start", "tiny"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_asks_there(monkeypatch, tmp_path, command):
+    """So that none of them can put all processes on the first device."""
+    write_answers(tmp_path / "answers.jsonl", own_answers(8))
+    monkeypatch.chdir(tmp_path)
+
+    def refuse(device):
+        raise InputError("the device was asked for")
+
+    monkeypatch.setattr(loader, "as_device", refuse)
+    done = CliRunner().invoke(app, [command, *COMMANDS[command]])
+    assert done.exit_code != 0
+    assert "the device was asked for" in f"{done.output}{done.exception}"
 
 
 def test_one_that_is_not_there_is_named():

@@ -5,6 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xpredflow.models.positions import Rows
+
 BLOCK = 8
 
 
@@ -96,7 +98,8 @@ def test_consecutive_slots_are_read_in_place(llada2):
     cache = llada2.new_cache(4, 16)
     positions = torch.arange(8).expand(2, -1)
     for slots, in_place in (([1, 2], True), ([2, 1], False)):
-        view = cache.open(positions, torch.tensor(slots))
+        rows = Rows.read(positions, torch.tensor(slots))
+        view = cache.open(positions, rows, torch.tensor(slots))
         keys, _ = view.update(0, torch.ones(2, 8, 2, 16), torch.ones(2, 8, 2, 16))
         storage = cache.keys[0].untyped_storage().data_ptr()
         assert (keys.untyped_storage().data_ptr() == storage) == in_place

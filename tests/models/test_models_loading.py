@@ -20,7 +20,7 @@ from xpredflow.errors import InputError
 from xpredflow.models import source
 
 
-@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16])
 def test_dtype_none_keeps_what_is_stored(tmp_path, family, stored):
     raw = write_checkpoint(tmp_path, family, dtype=stored)
     model = models.load(tmp_path)
@@ -28,6 +28,17 @@ def test_dtype_none_keeps_what_is_stored(tmp_path, family, stored):
     assert {t.dtype for t in state.values()} == {stored}
     for key, (name, row) in model.places().items():
         assert torch.equal(state[name] if row is None else state[name][row], raw[key]), key
+
+
+def test_a_cpu_computes_float16_in_float32_unless_told(tmp_path, family):
+    raw = write_checkpoint(tmp_path, family, dtype=torch.float16)
+    model = models.load(tmp_path, device="cpu")
+    state = model.state_dict()
+    assert {t.dtype for t in state.values()} == {torch.float32}
+    for key, (name, row) in model.places().items():
+        assert torch.equal(state[name] if row is None else state[name][row], raw[key].float()), key
+    assert models.load(tmp_path, dtype="float16", device="cpu").embedding.dtype == torch.float16
+    assert models.load(tmp_path, device="meta").embedding.dtype == torch.float16
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", torch.bfloat16, torch.float64])

@@ -92,6 +92,11 @@ def dtype_names(incomplete: str) -> Offers:
     return _matching(incomplete, dict.fromkeys(("float32", "bfloat16", "float16"), ""))
 
 
+def quantize_names(incomplete: str) -> Offers:
+    """Formats that matrices can be packed in."""
+    return _matching(incomplete, dict.fromkeys(("int8", "int4"), ""))
+
+
 def _name(spec: str) -> str:
     return spec.partition(":")[0].partition("+")[0]
 

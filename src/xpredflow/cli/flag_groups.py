@@ -54,11 +54,13 @@ class DecodingFlags:
     seed: shared.Seed = None
     option: shared.Option = None
     dtype: shared.Dtype = None
+    quantize: shared.Quantize = None
     device: shared.Device = None
 
     def source(self, **more: Any) -> dict[str, Any]:
         """What `load` is called with."""
-        return given({"source": self.model, "dtype": self.dtype, "device": self.device, **more})
+        named = {"source": self.model, "dtype": self.dtype, "quantize": self.quantize}
+        return given({**named, "device": self.device, **more})
 
     def options(self, example: str = "tau=0.95", **more: Any) -> dict[str, Any]:
         """Options of the engine and the decoder by name."""

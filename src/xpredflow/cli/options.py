@@ -39,6 +39,15 @@ Dtype = Annotated[
         offers=complete.dtype_names,
     ),
 ]
+Quantize = Annotated[
+    str | None,
+    _text(
+        "--quantize",
+        metavar="int8|int4",
+        help="Keep matrices in so many bits: a half or a third of bfloat16's memory.",
+        offers=complete.quantize_names,
+    ),
+]
 Device = Annotated[
     str | None,
     _text(

@@ -38,6 +38,7 @@ def set_threads(threads: int | None) -> None:
     if threads is not None:
         import torch
 
+        join_processes()  # which shares the cores out where nobody says how many threads there are
         torch.set_num_threads(threads)
 
 

@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.models.cache import CacheView
-from xpredflow.types import SpecialTokens, shadow
+from xpredflow.models.cache import BlockCache, CacheView
+from xpredflow.models.positions import PositionMemo, Rows, place
+from xpredflow.types import SpecialTokens
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,21 @@ class Pass:
     view: CacheView | None
 
     @classmethod
-    def begin(cls, positions: Int[Tensor, "B L"], shape: Shape, view: CacheView | None) -> "Pass":
-        """Angles and mask are computed here once, and used by every layer."""
-        cos, sin = rotary(positions, shape.rotary_dim, shape.rope_theta)
-        keys = positions if view is None else view.key_positions
-        mask = visible(positions, keys, shape.block_size)
-        if mask is not None:
-            # One copy per query head of a group, because `attend` folds them into the queries.
-            mask = mask.repeat(1, shape.heads // shape.kv_heads, 1).unsqueeze(1)
-        return cls(cos, sin, mask, view)
+    def begin(
+        cls,
+        positions: Int[Tensor, "B L"],
+        shape: Shape,
+        cache: BlockCache | None = None,
+        slots: Int[Tensor, " B"] | None = None,
+    ) -> "Pass":
+        """Angles and mask are computed once and used by every layer, and by every further pass of
+        the same positions: only the first of them makes the host wait for the device."""
+        rows, shared = _PASSES.get(
+            positions, (shape, cache, slots), lambda: _begin(positions, shape, cache, slots)
+        )
+        if cache is not None:
+            cache.claim(rows)
+        return shared
 
     def attend(
         self,
@@ -63,19 +70,43 @@ class Pass:
         q, k = rotate(q, self.cos, self.sin), rotate(k, self.cos, self.sin)
         if self.view is not None:
             k, v = self.view.update(layer, k, v)
-        batch, length, heads, width = q.shape
+        batch, length, _, width = q.shape
         groups = k.shape[2]
         # Query heads that share a key head become further queries of it: the keys need no copy,
         # and any attention kernel will do (those with a mask rarely know grouped heads).
-        q = q.view(batch, length, groups, -1, width).permute(0, 2, 3, 1, 4)
+        q = q.unflatten(2, (groups, -1)).permute(0, 2, 3, 1, 4)
         out = F.scaled_dot_product_attention(
             q.reshape(batch, groups, -1, width),
             k.transpose(1, 2),
             v.transpose(1, 2),
             attn_mask=self.mask,
         )
-        out = out.view(batch, heads, length, width).transpose(1, 2)
-        return out.reshape(batch, length, heads * width)
+        # Kernels lay their result out as they like: nothing here may count on a view of it.
+        out = out.unflatten(2, (-1, length)).permute(0, 3, 1, 2, 4)
+        return out.reshape(batch, length, -1)
+
+
+_PASSES = PositionMemo()
+
+
+def _begin(
+    positions: Int[Tensor, "B L"],
+    shape: Shape,
+    cache: BlockCache | None,
+    slots: Int[Tensor, " B"] | None,
+) -> tuple[Rows, Pass]:
+    rows = Rows.read(positions, slots)
+    view = None if cache is None else cache.open(positions, rows, slots)
+    cos, sin = rotary(positions, shape.rotary_dim, shape.rope_theta)
+    mask = None
+    # a row may begin behind position 0, where its slot holds keys of nobody
+    starts_late = cache is not None and cache.latest_start > 0
+    if starts_late or not rows.all_visible(shape.block_size, cached=cache is not None):
+        keys = positions if view is None else view.key_positions
+        mask = visible(positions, keys, shape.block_size)
+        # One copy per query head of a group, because `attend` folds them into the queries.
+        mask = mask.repeat(1, shape.heads // shape.kv_heads, 1).unsqueeze(1)
+    return rows, Pass(cos, sin, mask, view)
 
 
 def rotary(
@@ -98,28 +129,18 @@ def rotate(
     return torch.cat((turned.to(x.dtype), rest), dim=-1)
 
 
-def place(positions: Int[Tensor, "B L"]) -> Int[Tensor, "B L"]:
-    """Where inputs stand: a shadow stands where its position does; -1 is padding."""
-    return torch.where(positions < -1, shadow(positions), positions)
-
-
 def visible(
     queries: Int[Tensor, "B L"], keys: Int[Tensor, "B K"], block_size: int | None
-) -> Bool[Tensor, "B L K"] | None:
+) -> Bool[Tensor, "B L K"]:
     """Which query sees which key, both given by absolute position; -1 is padding.
 
     Nothing sees a padded key. With blocks, query i sees key j iff floor(j/b) <= floor(i/b).
     A shadow sees other shadows and every key but the one at its own place; no other query sees it.
     """
-    filled = keys >= 0
-    shadowed = bool((queries < -1).any())
-    if block_size is None and not shadowed and bool(filled.all()):
-        return None
-    mask = filled.unsqueeze(1).expand(-1, queries.shape[1], -1)
-    if shadowed:
-        own = place(queries).unsqueeze(-1) == keys.unsqueeze(1)
-        beside = (mask & ~own) | (keys < -1).unsqueeze(1)
-        mask = torch.where((queries < -1).unsqueeze(-1), beside, mask)
+    filled = (keys >= 0).unsqueeze(1)
+    own = place(queries).unsqueeze(-1) == keys.unsqueeze(1)
+    beside = (filled & ~own) | (keys < -1).unsqueeze(1)
+    mask = torch.where((queries < -1).unsqueeze(-1), beside, filled)
     if block_size is not None:
         padded = (queries == -1).unsqueeze(-1)
         blocks_of_keys = (place(keys) // block_size).unsqueeze(1)

@@ -33,6 +33,7 @@ class MaskedDiffusionModel(nn.Module):
     """
 
     defaults: Defaults = NO_DEFAULTS  # how it is decoded unless told otherwise
+    quantized: str | None = None  # int8 or int4, where matrices were packed: it only decodes then
     family: ClassVar[str]
     model_type: ClassVar[str]
     # The token that ends a turn, where the tokenizer has it.
@@ -123,8 +124,7 @@ class MaskedDiffusionModel(nn.Module):
     ) -> Float[Tensor, "B N E"]:
         """What the head makes logits of, for those who cannot hold all logits at once."""
         layers, norm, _ = self.trunk()
-        view = None if cache is None else cast(BlockCache, cache).open(positions, slots)
-        shared = Pass.begin(positions, self.shape, view)
+        shared = Pass.begin(positions, self.shape, cast(BlockCache | None, cache), slots)
         hidden = inputs.to(self.embedding.dtype)
         for index, layer in enumerate(layers):
             if self.checkpointing:  # nothing in a layer is random

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from xpredflow.models.positions import Rows
 from xpredflow.models.shift import BlockEnds
 
 
@@ -49,44 +50,47 @@ class BlockCache:
             room[slot, length : self.lengths[slot]] = 0
         self.lengths[slot] = length
 
-    def open(
-        self, positions: Int[Tensor, "B L"], slots: Int[Tensor, " B"] | None = None
-    ) -> "CacheView":
-        """Check one pass's positions and prepare its writes; without `slots`, row i has slot i."""
-        if slots is None:
-            slots = torch.arange(positions.shape[0], device=positions.device)
-        far = torch.iinfo(positions.dtype).max
-        filled = positions >= 0
-        starts = torch.where(filled, positions, far).amin(1)
-        ends = positions.amax(1) + 1
-        # One transfer to the host for everything that Python must know.
-        facts = torch.stack((slots, starts, ends, filled.sum(1), (positions < -1).sum(1))).tolist()
-        chosen = [int(slot) for slot in facts[0]]
-        self._check(chosen, *facts[1:4])
-        for slot, end in zip(chosen, facts[2], strict=True):
+    def claim(self, rows: Rows) -> None:
+        """Check one pass against what the slots hold, and note what it will have written."""
+        self._check(rows.slots, rows.starts, rows.ends, rows.counts)
+        for slot, end in zip(rows.slots, rows.ends, strict=True):
             if 0 < end < self.lengths[slot]:  # a new row in a slot that was not released
                 self._shorten(slot, end)
             self.lengths[slot] = end or self.lengths[slot]
-        for slot, start, count in zip(chosen, facts[1], facts[3], strict=True):
-            if count and start <= self.latest_start:
-                self.starts[slot] = start
-        longest = max(1, *facts[2])
-        places = torch.arange(longest, device=positions.device).expand(len(chosen), -1)
+        for slot, first in zip(rows.slots, self._firsts(rows), strict=True):
+            self.starts[slot] = first
+
+    def _firsts(self, rows: Rows) -> list[int]:
+        """Each row's first position, which a pass says that begins there."""
+        told = zip(rows.slots, rows.starts, rows.counts, strict=True)
+        return [
+            start if count and start <= self.latest_start else self.starts[slot]
+            for slot, start, count in told
+        ]
+
+    def open(
+        self, positions: Int[Tensor, "B L"], rows: Rows, slots: Int[Tensor, " B"] | None = None
+    ) -> "CacheView":
+        """Where passes of these positions read and write; `claim` comes before each of them."""
+        if slots is None:
+            slots = torch.arange(positions.shape[0], device=positions.device)
+        longest = max(1, *rows.ends)
+        places = torch.arange(longest, device=positions.device).expand(len(rows.slots), -1)
         # Beyond its own end a row has no keys, though a longer neighbour does.
-        keys = torch.where(places < ends.unsqueeze(1), places, -1)
+        ends = positions.amax(1, keepdim=True) + 1
+        keys = torch.where(places < ends, places, -1)
         if self.latest_start:
-            first = torch.tensor([self.starts[slot] for slot in chosen], device=keys.device)
+            first = torch.tensor(self._firsts(rows)).to(keys.device)
             keys = torch.where(places < first.unsqueeze(1), -1, keys)
-        has_shadows = any(facts[4])
-        if has_shadows:  # their keys are of this pass alone: they stand behind what is stored
+        if rows.has_shadows:  # their keys are of this pass alone: they stand behind what is stored
             keys = torch.cat((keys, positions.clamp(max=-1)), dim=1)
         return CacheView(
             cache=self,
             rows=slots.unsqueeze(1),
-            columns=torch.where(filled, positions, self.length),
-            run=_as_run(chosen),
+            columns=torch.where(positions >= 0, positions, self.length),
+            run=_as_run(rows.slots),
             stored=longest,
-            has_shadows=has_shadows,
+            has_shadows=rows.has_shadows,
             key_positions=keys,
         )
 

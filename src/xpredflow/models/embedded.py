@@ -12,7 +12,7 @@ import torch
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.loader import load as load_checkpoint
-from xpredflow.models.overrides import NO_OVERRIDES, split_source
+from xpredflow.models.overrides import NO_OVERRIDES, Overrides, split_source
 from xpredflow.models.shards import SINGLE
 
 # Each model as it was pretrained, and after alignment, which is what flow needs.
@@ -50,14 +50,17 @@ def load(
     block: int | None = None,
     anchor: str | None = None,
     max_length: int | None = None,
+    quantize: str | None = None,
 ) -> MaskedDiffusionModel:
     """An embedded model by its name, or a checkpoint from a directory or a hub id.
 
         model = load("tiny-aligned")
         model = load("GSAI-ML/LLaDA-8B-Instruct", dtype="bfloat16", device="cuda")
+        model = load("GSAI-ML/LLaDA-8B-Instruct", quantize="int8")
 
     The name wins over a directory of that name: write ./tiny for the directory. `dtype` None keeps
-    what is stored, `device` None takes the accelerator where there is one.
+    what is stored (on a CPU, float32 in place of float16), `device` None takes the accelerator
+    where there is one. `quantize` ('int8', 'int4') packs the matrices: such a model only decodes.
 
     The others say what a checkpoint's files leave out; `source` may say it too, as in
     "owner/name+mask=5+block=32". `mask` and `eos` are tokens or ids; `shift=1`: the logits at a
@@ -66,11 +69,19 @@ def load(
     """
     said = {"mask": mask, "eos": eos, "shift": shift, "block": block, "anchor": anchor}
     source, overrides = split_source(source, {**said, "max_length": max_length})
-    if source not in embedded_names():
+    how: dict[str, Any] = {"dtype": dtype, "device": device, "quantize": quantize}
+    if source in embedded_names():
+        _check_embedded(source, overrides, revision)
+        model = load_embedded(str(source), **how)
+    else:
         _check_name(source)
-        return load_checkpoint(
-            source, dtype=dtype, device=device, revision=revision, overrides=overrides
-        )
+        model = load_checkpoint(source, revision=revision, overrides=overrides, **how)
+    if quantize is not None:  # another model: what was measured of it must not be taken for these
+        model.name = f"{model.name} ({quantize})"
+    return model
+
+
+def _check_embedded(source: str | Path, overrides: Overrides, revision: str | None) -> None:
     if overrides != NO_OVERRIDES:
         raise InputError(
             f"model {source!r} comes with the package, and its files say all about it: leave out"
@@ -81,7 +92,6 @@ def load(
             f"revision is {revision!r} but model {source!r} comes with the package and has no"
             " revisions: leave it out, or give a hub id"
         )
-    return load_embedded(str(source), dtype=dtype, device=device)
 
 
 def _check_name(source: str | Path) -> None:
@@ -96,13 +106,19 @@ def _check_name(source: str | Path) -> None:
 
 
 def load_embedded(
-    name: str, *, dtype: torch.dtype | str | None = None, device: torch.device | str | None = None
+    name: str,
+    *,
+    dtype: torch.dtype | str | None = None,
+    device: torch.device | str | None = None,
+    quantize: str | None = None,
 ) -> MaskedDiffusionModel:
     """The embedded model `name`."""
     if name not in embedded_names():
         raise unknown_name("embedded model", name, embedded_names())
     # stored as float16 only to be small
-    model = load_checkpoint(assets(name), dtype=dtype or "float32", device=device)
+    model = load_checkpoint(
+        assets(name), dtype=dtype or "float32", device=device, quantize=quantize
+    )
     model.name = name
     model.hint = partial(_hint, name)
     return model

@@ -4,6 +4,7 @@ Dimension names: T tokens, X experts, A experts chosen per token, P rows sorted 
 A), E width, I and O the widths in and out of an expert's matrix.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from xpredflow.models.expert_blocks import Blocks
 from xpredflow.models.layers import GatedMLP
+from xpredflow.models.quantize import PackedWeight
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,10 @@ class Router(nn.Module):
 
     def forward(self, x: Float[Tensor, "T E"]) -> tuple[Int[Tensor, "T A"], Float[Tensor, "T A"]]:
         """The chosen experts of each token and their weights."""
-        scores = torch.sigmoid(F.linear(x.float(), self.weight.float()))
+        # Autocast would multiply in bf16 in training and send tokens to other experts than decoding
+        # does.
+        with torch.autocast(x.device.type, enabled=False):
+            scores = torch.sigmoid(F.linear(x.float(), self.weight.float()))
         chosen = self.choose(scores.detach() + self.expert_bias.float())
         weights = scores.gather(1, chosen)
         if self.routing.chosen > 1:  # a single expert keeps its own score, as upstream has it
@@ -55,8 +61,15 @@ class Router(nn.Module):
         return allowed.topk(self.routing.chosen, dim=-1, sorted=False).indices
 
 
+Stack = Tensor | PackedWeight  # a matrix per expert, (X, O, I)
+
+
 class Experts(nn.Module):
     """All experts of a layer, stacked so that one call multiplies every token by its expert."""
+
+    gate_proj: Stack
+    up_proj: Stack
+    down_proj: Stack
 
     def __init__(self, width: int, inner: int, experts: int) -> None:
         super().__init__()
@@ -71,27 +84,56 @@ class Experts(nn.Module):
         weights: Float[Tensor, "T A"],
     ) -> Float[Tensor, "T E"]:
         """The weighted sum of the chosen experts' outputs, summed in fp32."""
-        order = chosen.flatten().argsort(stable=True)
-        counts = chosen.flatten().bincount(minlength=self.gate_proj.shape[0])
+        sorted_experts, order = chosen.flatten().sort(stable=True)
+        experts = torch.arange(self.gate_proj.shape[0], device=x.device)
+        # Where each expert's rows end. Not bincount, which makes the host wait on a GPU.
+        ends = torch.searchsorted(sorted_experts, experts, right=True, out_int32=True)
+        packed = isinstance(self.gate_proj, PackedWeight)
+        multiply = _multiplication(x, sorted_experts, ends, packed)
         rows = x[order // chosen.shape[1]]
-        inner = F.silu(multiply(rows, self.gate_proj, counts))
-        inner = inner * multiply(rows, self.up_proj, counts)
-        out = multiply(inner, self.down_proj, counts)
+        inner = F.silu(multiply(rows, self.gate_proj)) * multiply(rows, self.up_proj)
+        out = multiply(inner, self.down_proj)
         # Back to the order of the tokens, then a plain sum: adding with an index would sum in an
         # order of its own on a GPU, and two runs would differ.
         out = out[order.argsort()].unflatten(0, chosen.shape)
         return (out.float() * weights.unsqueeze(-1)).sum(1).to(x.dtype)
 
 
-def multiply(
-    rows: Float[Tensor, "P I"], weight: Float[Tensor, "X O I"], counts: Int[Tensor, " X"]
+def _multiplication(
+    x: Float[Tensor, "T E"], experts: Int[Tensor, " P"], ends: Int[Tensor, " X"], packed: bool
+) -> Callable[[Tensor, Stack], Tensor]:
+    """How rows sorted by expert are multiplied by a stack of matrices here.
+
+    Off the CPU, decoding never asks the device how many rows an expert has. Training does where
+    torch has no kernel: blocks would keep copies of the matrices for the backward pass.
+    """
+    kind = x.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+    if not packed and has_grouped_mm(x.device, dtype):
+        return lambda rows, weight: F.grouped_mm(
+            rows.to(dtype),
+            weight.to(dtype).transpose(-2, -1),  # type: ignore[operator]  (not packed)
+            offs=ends,
+        )
+    if kind == "cpu" or torch.is_grad_enabled():
+        counts = ends.diff(prepend=ends.new_zeros(1)).tolist()
+        return lambda rows, weight: one_by_one(rows, weight, counts)
+    return Blocks.of(experts, ends).multiply
+
+
+def has_grouped_mm(device: torch.device, dtype: torch.dtype) -> bool:
+    """torch has a kernel for it; elsewhere its own detour would read the counts on the host."""
+    if not (device.type == "cuda" and dtype == torch.bfloat16 and hasattr(F, "grouped_mm")):
+        return False
+    return torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def one_by_one(
+    rows: Float[Tensor, "P I"], weight: Stack, counts: list[int]
 ) -> Float[Tensor, "P O"]:
-    """Rows sorted by expert times the matrix of their expert; `counts` rows belong to each."""
-    if rows.is_cuda and rows.dtype == torch.bfloat16 and hasattr(F, "grouped_mm"):
-        offsets = counts.cumsum(0).to(torch.int32)
-        return F.grouped_mm(rows, weight.transpose(-2, -1), offs=offsets)
+    """One product per expert that was chosen at all; the host knows how many rows each has."""
     # unbind, not indexing: its gradient is one stack rather than a full-size sum per expert.
-    matrices, parts = weight.unbind(0), rows.split(counts.tolist())
+    matrices, parts = weight.unbind(0), rows.split(counts)
     used = [i for i, part in enumerate(parts) if len(part)]
     return torch.cat([F.linear(parts[i], matrices[i]) for i in used])
 

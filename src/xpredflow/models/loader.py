@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from pathlib import Path
 
 import torch
@@ -13,6 +14,13 @@ from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
 from xpredflow.models.masked_lm import is_masked_lm, load_masked_lm
 from xpredflow.models.overrides import NO_OVERRIDES, Overrides, completed
+from xpredflow.models.quantize import (
+    Quantize,
+    as_quantize,
+    is_packable,
+    pack,
+    refuse_packed_layout,
+)
 from xpredflow.models.shards import Stored, stored_tensors
 from xpredflow.models.source import SMALL, WEIGHTS, load_tokenizer, locate, read_config
 
@@ -27,25 +35,34 @@ def load(
     device: torch.device | str | None = None,
     revision: str | None = None,
     overrides: Overrides = NO_OVERRIDES,
+    quantize: str | None = None,
 ) -> MaskedDiffusionModel:
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
 
+    On a CPU, float16 becomes float32 unless `dtype` says otherwise. `quantize` keeps the matrices
+    in 'int8' or 'int4'.
     No code of the checkpoint is run, and memory peaks at hardly more than the weights.
     """
-    wanted, target = as_dtype(dtype), as_device(device)
+    wanted, target, packed = as_dtype(dtype), as_device(device), as_quantize(quantize)
     # The small files first: a checkpoint that cannot be read is not worth its download.
     directory = locate(source, revision, SMALL)
     local = directory == Path(source).expanduser()
     name = directory.resolve().name if local else str(source)
     config = read_config(directory)
     if is_masked_lm(config):
+        if packed is not None:
+            raise InputError(
+                f"quantize is {quantize!r}, but {name!r} is run by transformers, whose weights"
+                " stay as they are: leave it out"
+            )
         return load_masked_lm(source, config, wanted, target, revision)
+    refuse_packed_layout(config)
     family = family_of(config)
     tokenizer = load_tokenizer(directory)
     config = completed(config, overrides, tokenizer, directory, name)
     model = on_meta(family, config)
     directory = locate(source, revision, WEIGHTS)
-    fill(model, stored_tensors(directory), wanted, target)
+    fill(model, stored_tensors(directory), wanted, target, packed)
     model.attach(tokenizer)
     model.defaults = read_defaults(directory)
     model.name = name
@@ -57,8 +74,9 @@ def fill(
     stored: dict[str, Stored],
     dtype: torch.dtype | None,
     device: torch.device,
+    quantize: Quantize | None = None,
 ) -> None:
-    """Give a model on the meta device its tensors, one after the other."""
+    """Give a model on the meta device its tensors, one after the other; each is packed at once."""
     places, shells = model.places(), model.state_dict()
     copies = {key: name for key, name in model.copies().items() if key in stored}
     check(
@@ -67,17 +85,24 @@ def fill(
     if dtype is None:
         check_one_dtype(places, shells, stored, model.precise)
     filled: dict[str, Tensor] = {}
+    unread = Counter(name for name, _ in places.values())
+    model.quantized = quantize
+    table, (_, _, head) = shells[_table_name(model)], model.trunk()
     for key, tensor in stored.items():
         if key not in places:
             continue
         name, row = places[key]
         if name not in filled:
-            kind = dtype or tensor.dtype
+            kind = dtype or _computed_in(tensor.dtype, device)
             if re.search(model.precise, name):
                 kind = torch.promote_types(kind, tensor.dtype)
             filled[name] = torch.empty(shells[name].shape, dtype=kind, device=device)
             assign(model, name, filled[name])
         tensor.read_into(filled[name] if row is None else filled[name][row])
+        unread[name] -= 1
+        if quantize and not unread[name] and is_packable(name, shells[name], table, model.precise):
+            del filled[name]
+            pack(model, name, quantize, head)
     for key, name in copies.items():
         if not stored[key].equals(filled[name]):
             raise InputError(
@@ -85,6 +110,17 @@ def fill(
                 " one of the two would be lost; set tie_word_embeddings to false in config.json if"
                 " the head has weights of its own"
             )
+
+
+def _table_name(model: MaskedDiffusionModel) -> str:
+    table = model.embedding
+    return next(name for name, tensor in model.named_parameters() if tensor is table)
+
+
+def _computed_in(stored: torch.dtype, device: torch.device) -> torch.dtype:
+    """As stored, except that CPUs compute slowly in float16 and overflow in it."""
+    is_half_on_cpu = stored == torch.float16 and device.type == "cpu"
+    return torch.float32 if is_half_on_cpu else stored
 
 
 def assign(model: nn.Module, name: str, tensor: Tensor) -> None:
@@ -160,21 +196,34 @@ def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
 def as_device(device: torch.device | str | None) -> torch.device:
     """A device that exists on this machine; None is the accelerator where there is one.
 
-    A kind of accelerator without a number means this process's own: under torchrun each process of
-    a machine takes the one of its LOCAL_RANK.
+    The one place that decides it, for all commands. A kind of accelerator without a number means
+    this process's own: under torchrun each process of a machine takes the one of its LOCAL_RANK.
     """
     named = torch.device(default_device()) if device is None else device
     try:
         found = torch.device(named)
         if found.index is None and found.type not in _SINGLE and "LOCAL_RANK" in os.environ:
-            found = torch.device(found.type, int(os.environ["LOCAL_RANK"]))
-            torch.get_device_module(found.type).set_device(found.index)
+            found = _of_this_process(found.type, int(os.environ["LOCAL_RANK"]))
         return torch.empty(0, device=found).device
+    except InputError:
+        raise
     # torch raises RuntimeError, AssertionError or others, depending on the backend.
     except Exception as error:
         raise InputError(
             f"device {str(named)!r} cannot be used here ({error}): use device='cpu'"
         ) from error
+
+
+def _of_this_process(kind: str, local_rank: int) -> torch.device:
+    module = torch.get_device_module(kind)
+    count = module.device_count()
+    if local_rank >= count:
+        raise InputError(
+            f"process {local_rank} of this machine has no {kind} device of its own, there are"
+            f" {count}: start at most {count} with torchrun --nproc_per_node, or use device='cpu'"
+        )
+    module.set_device(local_rank)
+    return torch.device(kind, local_rank)
 
 
 def default_device() -> str:

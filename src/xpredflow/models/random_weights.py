@@ -17,7 +17,7 @@ def build(
     seed: int = 0,
     *,
     dtype: torch.dtype | str = "float32",
-    device: torch.device | str = "cpu",
+    device: torch.device | str | None = "cpu",
     tokenizer: Any = None,
 ) -> MaskedDiffusionModel:
     """The model that config.json describes; the same seed gives the same weights everywhere."""

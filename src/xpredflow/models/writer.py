@@ -12,6 +12,7 @@ from xpredflow.files import save_tensors
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.defaults import write_defaults
 from xpredflow.models.module_adapter import Wrapped
+from xpredflow.models.quantize import refuse_quantised
 from xpredflow.models.shards import INDEX, SINGLE
 
 SHARD_BYTES = 4_000_000_000
@@ -24,6 +25,7 @@ def save(
 
     save(model, "runs/mine")  # load("runs/mine") reads it, and so do other tools
     """
+    refuse_quantised(model, "saved")
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     # Everything is complete in a neighbouring directory before the first file is renamed.

@@ -9,6 +9,7 @@ from typing import Any
 
 from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel, embedded
+from xpredflow.models.quantize import refuse_quantised
 from xpredflow.training.common.answers import Answer, read_answers
 
 Answers = str | Path | Sequence[str | Path] | list[Answer]
@@ -77,4 +78,5 @@ def _trainable(model: Any) -> MaskedDiffusionModel:
             f"{getattr(model, 'name', type(model).__name__)!r} has weights that cannot be trained"
             " here: give a model that xpredflow.load returned, or its name or path"
         )
+    refuse_quantised(model, "trained")
     return model

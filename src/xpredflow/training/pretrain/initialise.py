@@ -55,8 +55,9 @@ def learn_tokenizer(
 def fresh_model(
     directory: Path, shape: Mapping[str, Any], seed: int, initialise: Initialise | None = None
 ) -> MaskedDiffusionModel:
-    """An untrained model for the tokenizer in this directory."""
-    model = build(_fitted(directory, shape), seed, tokenizer=load_tokenizer(directory))
+    """An untrained model for the tokenizer in this directory, where models are loaded to."""
+    fitted, tokenizer = _fitted(directory, shape), load_tokenizer(directory)
+    model = build(fitted, seed, device=None, tokenizer=tokenizer)
     if initialise is not None:
         initialise(model, seed)
     return model

@@ -197,7 +197,7 @@ class Pretraining:
             cut_share=config.cut_share,
             tail_share=config.tail_share if self.step >= config.whole_from else 0.0,
         )
-        loss, right = masked_cross_entropy(self.model, noisy)
+        loss, right = masked_cross_entropy(self.model, noisy.to(self.model.embedding.device))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         for optimizer in self.optimizers:
@@ -221,7 +221,12 @@ class Pretraining:
 
     def averaged(self) -> MaskedDiffusionModel:
         """The model with averaged weights: what the run is about."""
-        model = build(self.model.config, self.config.seed, tokenizer=self.model.tokenizer)
+        model = build(
+            self.model.config,
+            self.config.seed,
+            device=self.model.embedding.device,
+            tokenizer=self.model.tokenizer,
+        )
         model.load_state_dict({**self.model.state_dict(), **self.average})
         return model.eval()
 
