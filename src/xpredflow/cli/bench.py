@@ -21,6 +21,7 @@ class BenchFlags:
     """What is measured on which tasks, as the user wrote it."""
 
     task: shared.Tasks = None
+    draw: shared.Draw = 0
     option: shared.Option = None
     json: shared.Json = False
     column: shared.Column = None
@@ -44,7 +45,7 @@ class BenchFlags:
 
         names = self.task or ["minicode", "minimath"]
         own = of_file(self.column, self.grader, self.response_length)
-        return make_tasks(names, data=files, template=self.template, **own)
+        return make_tasks(names, data=files, template=self.template, draw=self.draw, **own)
 
 
 def takes_bench_flags(command: Callable[..., None]) -> Callable[..., None]:

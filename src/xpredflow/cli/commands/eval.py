@@ -19,6 +19,7 @@ def evaluate(
     policy: shared.Policy = None,
     budget: shared.Budget = None,
     split: shared.Split = "validation",
+    draw: shared.Draw = 0,
     limit: shared.LimitOrAll = None,
     samples: Annotated[
         int, typer.Option(help="Answers per problem; with several, pass@k is given too.", min=1)
@@ -52,6 +53,7 @@ def evaluate(
       xpredflow eval -t minimath -d threshold:0.9 --limit 100 --json
       xpredflow eval -d mask -b 1/2 --out runs/half       # killed? the same command goes on
       xpredflow eval -t minicode -d mask -o temperature=0.8 --samples 10
+      xpredflow eval -t minimath --split test --draw 1 --limit 20
       xpredflow eval -t mine.jsonl --column prompt=question --grader number --split all
       xpredflow eval -t mine.py:MyTask --split test
       xpredflow eval -t humaneval --split test --data humaneval=HumanEval.jsonl.gz -m MODEL
@@ -68,7 +70,8 @@ def evaluate(
     from xpredflow.tasks import make_tasks
 
     own = of_file(column, grader, response_length)
-    tasks = make_tasks(task or ["minicode", "minimath"], data=files, template=template, **own)
+    chosen = task or ["minicode", "minimath"]
+    tasks = make_tasks(chosen, data=files, template=template, draw=draw, **own)
     # everything that can be wrong is looked at before the model is loaded
     resolve(decoder or DEFAULT_DECODER, options)
     for one in tasks:
