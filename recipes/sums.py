@@ -24,10 +24,14 @@ class Sums:
 
     name = "sums"
 
+    def __init__(self, largest: int = LARGEST_SUM) -> None:
+        """`largest` is the largest sum of two amounts."""
+        self.largest = largest
+
     def problem(self, split: str, index: int) -> Problem:
         """The exercise at an index; its sums stand in the answer, not in the prompt."""
         rng = Random(f"{self.name}/{index}")
-        return Problem(" ".join(_sum(rng) for _ in range(SUMS)), "How many?", 1, {})
+        return Problem(" ".join(_sum(rng, self.largest) for _ in range(SUMS)), "How many?", 1, {})
 
     def answer(self, problem: Problem, rng: Random) -> list[tuple[str, bool]]:
         """Every sum, which is given, and its result, which is not; one a line."""
@@ -44,7 +48,7 @@ def result(text: str) -> int:
     return {"+": a + b, "-": a - b, "*": a * b, "/": a // b}[sign]
 
 
-def _sum(rng: Random) -> str:
+def _sum(rng: Random, largest: int) -> str:
     """Of the sizes that minimath meets; results have two digits."""
     sort = rng.randrange(10)
     if sort == 0:
@@ -58,7 +62,7 @@ def _sum(rng: Random) -> str:
         return f"{parts * rng.randint(SMALLEST, LARGEST // parts)}/{parts}"
     b = rng.randint(*rng.choice((AMOUNTS, (SMALLEST, LARGEST - SMALLEST))))
     if sort < 7:
-        return _either(rng, rng.randint(SMALLEST, LARGEST_SUM - b), "+", b)
+        return _either(rng, rng.randint(SMALLEST, largest - b), "+", b)
     return f"{rng.randint(b + SMALLEST, LARGEST)}-{b}"
 
 

@@ -28,6 +28,14 @@ def test_problems_are_shown_with_right_answers() -> None:
     assert f"#### {problem.meta['answer']}" in shown
 
 
+def test_another_draw_shows_other_problems() -> None:
+    own = make_task("longmath").problem("test", 0).prompt
+    other = make_task("longmath", draw=1).problem("test", 0).prompt
+    shown = call("longmath", "--split", "test", "--draw", "1", "--limit", "1").stdout
+    assert other in shown
+    assert own not in shown
+
+
 def test_a_file_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.jsonl"
     file.write_text(json.dumps({"q": "2 + 3?", "answer": 5}) + "\n")

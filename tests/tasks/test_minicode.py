@@ -6,26 +6,15 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from trusted_runner import trusted_run
 
 from xpredflow.errors import InputError
-from xpredflow.tasks.base import Verdict
 from xpredflow.tasks.generated.minicode.answers import STYLES, write
 from xpredflow.tasks.generated.minicode.operations import FAMILIES
 from xpredflow.tasks.generated.minicode.pipeline import SAMPLES, parse
 from xpredflow.tasks.generated.minicode.task import CONSTANTS, MiniCode
 
 TASK = MiniCode()
-
-
-def trusted_run(program, meta):
-    """Runs the generator's own answers only; candidates belong in the sandbox."""
-    scope = {}
-    exec(program, scope)
-    for args, expected in meta["tests"]:
-        got = scope[meta["entry_point"]](*[list(a) if isinstance(a, list) else a for a in args])
-        if got != expected or type(got) is not type(expected):
-            return Verdict(False, f"{args} gives {got!r} instead of {expected!r}")
-    return Verdict(True, "passed")
 
 
 def test_answers_pass_their_own_hidden_tests():

@@ -12,14 +12,23 @@ from random import Random
 import pytest
 
 from xpredflow.errors import InputError
+from xpredflow.tasks import make_task, make_tasks
+from xpredflow.tasks.generated.longcode.task import LongCode
+from xpredflow.tasks.generated.longmath.story import parse as parse_long_story
+from xpredflow.tasks.generated.longmath.task import LongMath
 from xpredflow.tasks.generated.minicode.pipeline import parse as parse_pipeline
 from xpredflow.tasks.generated.minicode.task import MiniCode
 from xpredflow.tasks.generated.minimath.story import parse as parse_story
 from xpredflow.tasks.generated.minimath.task import MiniMath
 from xpredflow.tasks.generated.splits import HELD_OUT, split_of
 
-TASKS = [MiniCode(), MiniMath()]
-PARSE = {"minicode": parse_pipeline, "minimath": parse_story}
+TASKS = [MiniCode(), MiniMath(), LongCode(), LongMath()]
+PARSE = {
+    "minicode": parse_pipeline,
+    "minimath": parse_story,
+    "longcode": parse_pipeline,
+    "longmath": parse_long_story,
+}
 
 # A change here changes every published figure: never do it without a new name for the task.
 PINNED = {
@@ -27,6 +36,10 @@ PINNED = {
     ("minicode", "validation"): "7496b2e8ac2b622e9c3189dd7b34431b",
     ("minimath", "test"): "284a7ef1700175fed2c8b999bda3570f",
     ("minimath", "validation"): "2c4787577e81925385f46ae8fa7d17f1",
+    ("longcode", "test"): "c3aa41029bfbb13cb5650f6a2e388396",
+    ("longcode", "validation"): "f1689399f94708776a093ddec60037e0",
+    ("longmath", "test"): "fd960f9d92e9455ade975e6c95bd80a3",
+    ("longmath", "validation"): "6ecbf4e169fa0240fe020e831c938d24",
 }
 
 
@@ -75,6 +88,41 @@ def test_levels_are_balanced(task, split):
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_draws_share_no_meaning(task):
+    draws = [type(task)(draw=number) for number in (0, 1)]
+    cores = [drawn._draw("test", index)[0].core for drawn in draws for index in range(HELD_OUT)]
+    assert {split_of(core) for core in cores} == {"test"}
+    assert len(set(cores)) == 2 * HELD_OUT
+    assert draws[0].problem("test", 4) == task.problem("test", 4)
+    assert draws[1].problem("train", 4) == task.problem("train", 4)
+    assert draws[1].digest
+    assert not draws[0].digest
+
+
+def test_a_draw_belongs_to_generated_tasks():
+    drawn, other = make_tasks(["minicode", "gsm8k"], draw=2)
+    assert drawn is make_task("minicode", draw=2)
+    assert drawn.digest == "draw 2"
+    assert not getattr(other, "digest", "")
+    with pytest.raises(InputError, match="one list of problems"):
+        make_task("gsm8k", draw=2)
+
+
+def test_a_level_that_is_used_up_leaves_its_turns_to_others():
+    """minimath has 222 short stories for the test split, and no more."""
+    task = MiniMath(draw=1)
+    levels = Counter(task._draw("test", index)[1] for index in range(HELD_OUT))
+    assert levels == {1: 55, 2: 222, 3: 223}
+
+
+def test_the_long_task_keeps_what_the_short_one_holds_out():
+    """Both have pipelines of three steps: one meaning belongs to one split, whichever task."""
+    held = {parse_pipeline(TASKS[0].problem("test", index).id).core for index in range(HELD_OUT)}
+    drawn = {parse_pipeline(id).core for id in train_ids(TASKS[2])}
+    assert not held & drawn
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_there_are_a_million_problems(task):
     """20,000 draws from n equally likely ones would repeat 20,000² / 2n times; ours are uneven."""
     assert task.count_problems() >= 10**6
@@ -116,3 +164,7 @@ def test_bad_requests_say_what_is_valid():
         task.problem("test", 500)
     with pytest.raises(InputError, match="from 0"):
         task.problem("train", -1)
+    with pytest.raises(InputError, match="0 to 499"):
+        task.problem("paraphrase", 500)
+    with pytest.raises(InputError, match="draw is -1"):
+        MiniCode(draw=-1)

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from builders import write_checkpoint
@@ -139,6 +140,18 @@ def test_tasks_take_turns_and_benchmarks_are_refused() -> None:
         prompt_source("gsm8k")
     with pytest.raises(InputError, match="no prompts 'minicod'"):
         prompt_source("minicod")
+
+
+def test_prompts_may_come_as_people_write() -> None:
+    tasks = (TASKS["minicode"](), TASKS["minimath"]())
+    source, own = TaskPrompts(tasks, split="people"), TaskPrompts(tasks)
+    assert source.prompt(3) == tasks[1].problem("people", 3).prompt != own.prompt(3)
+    assert source.digest == "people"
+    assert not own.digest
+    answer = tasks[1].answer(tasks[1].problem("people", 3), Random(0))
+    verdict = source.judge(3, answer, None)
+    assert verdict is not None
+    assert verdict.passed
 
 
 def test_a_hub_dataset_is_listed_and_read(tmp_path: Path, monkeypatch) -> None:

@@ -64,6 +64,8 @@ def split_names(incomplete: str) -> Offers:
         "test": "once, at the end",
         "train": "never judged",
         "all": "the whole of a file of yours",
+        "paraphrase": "the test problems of a generated task, as people write",
+        "people": "training problems of a generated task, as people write",
     }
     return _matching(incomplete, offers)
 

@@ -87,6 +87,7 @@ class TaskFlags:
     """The tasks that are asked, minicode and minimath unless others were named."""
 
     task: shared.Tasks = None
+    draw: shared.Draw = 0
     data: shared.Data = None
     template: shared.Template = None
     column: shared.Column = None
@@ -102,4 +103,4 @@ class TaskFlags:
 
         names = self.task or ["minicode", "minimath"]
         own = of_file(self.column, self.grader, self.response_length)
-        return make_tasks(names, data=files, template=self.template, **own)
+        return make_tasks(names, data=files, template=self.template, draw=self.draw, **own)

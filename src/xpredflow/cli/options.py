@@ -122,6 +122,16 @@ Split = Annotated[
         offers=complete.split_names,
     ),
 ]
+Draw = Annotated[
+    int,
+    typer.Option(
+        "--draw",
+        metavar="SEED",
+        help="Of generated tasks: other validation and test problems, disjoint by meaning from"
+        " those of every other seed; 0 has the published ones.",
+        min=0,
+    ),
+]
 Column = Annotated[
     list[str] | None,
     typer.Option(

@@ -148,7 +148,7 @@ class Bench(AbstractContextManager["Bench"]):
             return source
         if self._loaded is None or self._loaded[0] != source:
             self._loaded = None
-            how = {"dtype": self.plan.dtype, "device": self.plan.device}
+            how: dict[str, Any] = {"dtype": self.plan.dtype, "device": self.plan.device}
             given = {name: value for name, value in how.items() if value is not None}
             with self.watch.loading(source):
                 self._loaded = (source, embedded.load(source, **given))

@@ -212,5 +212,9 @@ def _load(source: str | Path, read: Arguments) -> Model:
     device = read.own.device
     if device == HARNESS_DEVICE and not torch.cuda.is_available():
         device = "cpu"
-    given = {"dtype": read.own.dtype, "device": device, "revision": read.own.revision}
+    given: dict[str, Any] = {
+        "dtype": read.own.dtype,
+        "device": device,
+        "revision": read.own.revision,
+    }
     return embedded.load(source, **{k: v for k, v in given.items() if v is not None})

@@ -5,7 +5,7 @@ of rows, `mine.jsonl`, or a class, `mine.py:MyTask`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.registry import TASKS
@@ -19,6 +19,8 @@ from xpredflow.tasks.base import (
     prompt_of,
     right_answer,
 )
+from xpredflow.tasks.generated.longcode.task import LongCode
+from xpredflow.tasks.generated.longmath.task import LongMath
 from xpredflow.tasks.generated.minicode.task import MiniCode
 from xpredflow.tasks.generated.minimath.task import MiniMath
 from xpredflow.tasks.graders import GRADERS
@@ -29,21 +31,19 @@ from xpredflow.tasks.published.humaneval import HumanEval
 from xpredflow.tasks.published.mbpp import Mbpp
 from xpredflow.tasks.python_file import build, is_python_task, load_task
 
-
-@cache
-def _minicode() -> MiniCode:
-    return MiniCode()
+_GENERATED = {made.name: made for made in (MiniCode, MiniMath, LongCode, LongMath)}
 
 
 @cache
-def _minimath() -> MiniMath:
-    return MiniMath()
+def _generated(name: str, draw: int = 0) -> Generated:
+    """One instance each: a task draws its held-out problems on first use and keeps them."""
+    return _GENERATED[name](draw)
 
 
-# One instance each: a task draws its held-out problems on first use and keeps them.
-GENERATED: dict[str, Callable[[], Generated]] = {"minicode": _minicode, "minimath": _minimath}
-TASKS.register("minicode", summary=MiniCode.__doc__ or "")(_minicode)
-TASKS.register("minimath", summary=MiniMath.__doc__ or "")(_minimath)
+GENERATED: dict[str, Callable[[], Generated]] = {}
+for _name in _GENERATED:
+    GENERATED[_name] = partial(_generated, _name)
+    TASKS.register(_name, summary=_GENERATED[_name].__doc__ or "")(GENERATED[_name])
 # Published problems, from a file or the hub: they are evaluated on, never trained on.
 BENCHMARKS: dict[str, type[Benchmark]] = {"humaneval": HumanEval, "mbpp": Mbpp, "gsm8k": Gsm8k}
 for _name, _class in BENCHMARKS.items():
@@ -63,17 +63,25 @@ def make_task(
     columns: Mapping[str, str] | None = None,
     grader: str | None = None,
     response_length: int | None = None,
+    draw: int = 0,
 ) -> Task:
     """A task by its name, from a file of rows, or from a class in a Python file.
 
         make_task("minimath")
+        make_task("longmath", draw=2)
         make_task("gsm8k", data="test.jsonl", template="zero-shot")
         make_task("mine.jsonl", columns={"prompt": "question"}, grader="number")
         make_task("mine.py:MyTask")
 
     The published ones take `data`, a file or hub id, and a prompt `template`; a file of rows takes
-    `columns`, `grader` and `response_length`.
+    `columns`, `grader` and `response_length`. Of a generated one, every `draw` other than 0 has
+    validation and test problems of its own, disjoint by meaning from all others.
     """
+    if draw and name not in GENERATED:
+        raise InputError(
+            f"draw is {draw} but task {name!r} has one list of problems: leave it out, or choose"
+            f" from {', '.join(GENERATED)}"
+        )
     if (data or template) and name not in BENCHMARKS:
         raise InputError(
             f"task {name!r} takes neither data nor template: those belong to"
@@ -92,7 +100,7 @@ def make_task(
         return BENCHMARKS[name](data, template)
     if name not in TASKS:
         raise unknown_name("task", name, TASKS, " (your own: mine.jsonl or mine.py:MyTask)")
-    return build(TASKS[name], name)
+    return _generated(name, draw) if draw else build(TASKS[name], name)
 
 
 def make_tasks(
@@ -103,6 +111,7 @@ def make_tasks(
     columns: Mapping[str, str] | None = None,
     grader: str | None = None,
     response_length: int | None = None,
+    draw: int = 0,
 ) -> list[Task]:
     """Several tasks, each once; what is said for all goes to those that it is meant for.
 
@@ -122,6 +131,7 @@ def make_tasks(
             name,
             (data or {}).get(name),
             None if several and name not in BENCHMARKS else template,
+            draw=0 if several and name not in GENERATED else draw,
             **({} if several and not is_task_file(name) else of_file),  # type: ignore[arg-type]
         )
         for name in single

@@ -43,29 +43,31 @@ class PromptSource(Protocol):
 class TaskPrompts:
     """Training problems, the tasks in turn: problem n of the task that n falls to.
 
-    Held-out problems cannot be among them: splits are disjoint by meaning.
+    Held-out problems cannot be among them: splits are disjoint by meaning. `split` may be another
+    one to train on, such as `people` of the generated tasks.
     """
 
     judges = True
 
-    def __init__(self, tasks: tuple[Task, ...]) -> None:
-        self.tasks = tasks
+    def __init__(self, tasks: tuple[Task, ...], split: str = "train") -> None:
+        self.tasks, self.split = tasks, split
         self.response_length = max(task.response_length for task in tasks)
         self.runs_programs = any(task.runs_programs for task in tasks)
-        self.digest = " ".join(filter(None, (getattr(task, "digest", "") for task in tasks)))
+        known = [getattr(task, "digest", "") for task in tasks]
+        self.digest = " ".join(filter(None, [*known, "" if split == "train" else split]))
 
     def __len__(self) -> int:
-        return min(task.size("train") for task in self.tasks)
+        return min(task.size(self.split) for task in self.tasks)
 
     def name(self, number: int) -> str:
         return self._task(number).name
 
     def prompt(self, number: int) -> Prompt:
-        return prompt_of(self._task(number).problem("train", number))
+        return prompt_of(self._task(number).problem(self.split, number))
 
     def judge(self, number: int, text: str, run: Runner | None) -> Verdict | None:
         task = self._task(number)
-        return task.score(task.problem("train", number), text, run)
+        return task.score(task.problem(self.split, number), text, run)
 
     def _task(self, number: int) -> Task:
         return self.tasks[number % len(self.tasks)]

@@ -40,6 +40,7 @@ def evaluate(
       xpredflow eval -t minimath -d threshold:0.9 --limit 100 --json
       xpredflow eval -d mask -b 1/2 --out runs/half       # killed? the same command goes on
       xpredflow eval -t minicode -d mask -o temperature=0.8 --samples 10
+      xpredflow eval -t minimath --split test --draw 1 --limit 20
       xpredflow eval -t mine.jsonl --column prompt=question --grader number --split all
       xpredflow eval -t mine.py:MyTask --split test
       xpredflow eval -t humaneval --split test --data humaneval=HumanEval.jsonl.gz -m MODEL

@@ -18,6 +18,7 @@ def tasks(
         ),
     ] = None,
     split: shared.Split = "validation",
+    draw: shared.Draw = 0,
     limit: shared.Limit = 3,
     level: Annotated[int | None, typer.Option(help="Only problems of this level.")] = None,
     column: shared.Column = None,
@@ -31,6 +32,7 @@ def tasks(
     Examples:
       xpredflow tasks
       xpredflow tasks minicode --split test --level 3 --limit 5
+      xpredflow tasks longmath --split paraphrase
       xpredflow tasks mine.jsonl --grader number --split all
     """
     from xpredflow.registry import TASKS
@@ -44,7 +46,8 @@ def tasks(
             typer.echo(f"  {grader_name:<10} {found.about}")
         return
     files = merged({}, data, "--data", "mbpp=mbpp.jsonl")
-    (task,) = make_tasks([name], data=files, template=template, **of_file(column, grader))
+    own = of_file(column, grader)
+    (task,) = make_tasks([name], data=files, template=template, draw=draw, **own)
     shown = 0
     for index in range(task.size(split)):
         problem = task.problem(split, index)

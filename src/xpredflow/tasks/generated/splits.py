@@ -1,17 +1,31 @@
-"""What the synthetic tasks share: problems, verdicts, and splits that cannot overlap."""
+"""What the synthetic tasks share: problems, verdicts, and splits that cannot overlap.
+
+`train` has no end; `validation` and `test` are lists. `people` is training again, asked for as
+people write; `paraphrase` is the test list in sentences, names and things that are kept for it.
+"""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from random import Random
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from xpredflow.errors import InputError, unknown_name
 
-SPLITS = ("train", "validation", "test")
+OWNERS = {
+    "train": "train",
+    "people": "train",
+    "validation": "validation",
+    "test": "test",
+    "paraphrase": "test",
+}
+SPLITS = tuple(OWNERS)
 LEVELS = (1, 2, 3)
 HELD_OUT = 500  # problems in the validation split, and in the test split
 RESPONSE_LENGTH = 64  # tokens an answer may take, the end-of-text token included
+LONG_RESPONSE_LENGTH = 128  # of the tasks with long answers
+# Draws that bring no new meaning before a level counts as used up: minimath has few short stories.
+PATIENCE = 500
 
 
 @runtime_checkable
@@ -29,7 +43,7 @@ def generated_size(split: str) -> int:
     """How many problems a split of a generated task has; training ends with the indices."""
     if split not in SPLITS:
         raise unknown_name("split", split, SPLITS)
-    return sys.maxsize if split == "train" else HELD_OUT
+    return sys.maxsize if OWNERS[split] == "train" else HELD_OUT
 
 
 def split_of(core: str) -> str:
@@ -40,55 +54,89 @@ def split_of(core: str) -> str:
     return "validation" if slot < 50 else "train"
 
 
+def draw_digest(draw: int) -> str:
+    """What tells the problems of another draw apart in stored results; nothing for the first."""
+    return f"draw {draw}" if draw else ""
+
+
 M = TypeVar("M", bound=Meaning)
 
 
 class Drawer(Generic[M]):
-    """Turns (split, index) into a meaning of that split, the same one in every process."""
+    """Turns (split, index) into a meaning of that split, the same one in every process.
+
+    `number` is the draw of the held-out lists: 0 is the published one, any other has 500 meanings
+    that no split and no other draw has.
+    """
 
     def __init__(
         self,
         task: str,
         draw: Callable[[Random, int], M | None],
         accept: Callable[[M], bool] = lambda meaning: True,
+        number: int = 0,
     ) -> None:
+        if number < 0:
+            raise InputError(f"draw is {number}: give 0, the published problems, or more")
         self._task = task
         self._draw = draw
         self._accept = accept
+        self._number = number
         self._held_out: dict[str, list[tuple[M, int]]] = {}
 
     def __call__(self, split: str, index: int) -> tuple[M, int, Random]:
         """The meaning, its level, and the random numbers left for its wording."""
         if split not in SPLITS:
             raise unknown_name("split", split, SPLITS)
-        if index < 0 or (split != "train" and index >= HELD_OUT):
-            size = "any index from 0" if split == "train" else f"0 to {HELD_OUT - 1}"
+        owner = OWNERS[split]
+        if index < 0 or (owner != "train" and index >= HELD_OUT):
+            size = "any index from 0" if owner == "train" else f"0 to {HELD_OUT - 1}"
             raise InputError(f"no problem {index} in {self._task} {split}: valid are {size}")
-        rng = Random(f"{self._task}/{split}/{index}")
-        if split == "train":
+        if owner == "train":
+            rng = Random(f"{self._task}/{split}/{index}")
             level = rng.choice(LEVELS)
-            return self._owned(rng, level, split), level, rng
-        if split not in self._held_out:
-            self._held_out[split] = self._list(split)
-        meaning, level = self._held_out[split][index]
-        return meaning, level, rng
+            return self._owned(rng, level, owner), level, rng
+        if owner not in self._held_out:
+            self._held_out[owner] = self._list(owner)
+        meaning, level = self._held_out[owner][index]
+        place = index + HELD_OUT * self._number
+        return meaning, level, Random(f"{self._task}/{owner}/{place}")
 
-    def _owned(self, rng: Random, level: int, split: str) -> M:
+    def _owned(self, rng: Random, level: int, owner: str) -> M:
         while True:
             meaning = self._draw(rng, level)
             # The split first: held-out ones are rare, and acceptance may be slow.
-            if meaning and split_of(meaning.core) == split and self._accept(meaning):
+            if meaning and split_of(meaning.core) == owner and self._accept(meaning):
                 return meaning
 
-    def _list(self, split: str) -> list[tuple[M, int]]:
-        """The held-out list: levels in turn, no core meaning twice."""
-        rng = Random(f"{self._task}/{split}")
+    def _list(self, owner: str) -> list[tuple[M, int]]:
+        """The held-out list of this draw: a stretch of one stream, so that draws are disjoint."""
+        stream = self._stream(owner)
+        for _ in range(HELD_OUT * self._number):
+            next(stream)
+        return [next(stream) for _ in range(HELD_OUT)]
+
+    def _stream(self, owner: str) -> Iterator[tuple[M, int]]:
+        """Levels in turn, no core meaning twice; a level without new ones leaves its turn."""
+        rng = Random(f"{self._task}/{owner}")
         seen: set[str] = set()
-        problems: list[tuple[M, int]] = []
-        while len(problems) < HELD_OUT:
-            level = LEVELS[len(problems) % len(LEVELS)]
-            meaning = self._owned(rng, level, split)
+        turn, used_up = 0, set()
+        while len(used_up) < len(LEVELS):
+            level = LEVELS[turn % len(LEVELS)]
+            new = None if level in used_up else self._unseen(rng, level, owner, seen)
+            if new is None:
+                used_up.add(level)
+            else:
+                seen.add(new.core)
+                yield new, level
+            turn += 1
+        raise InputError(
+            f"{self._task} has no {owner} problems left for draw {self._number}: give a smaller one"
+        )
+
+    def _unseen(self, rng: Random, level: int, owner: str, seen: set[str]) -> M | None:
+        for _ in range(PATIENCE):
+            meaning = self._owned(rng, level, owner)
             if meaning.core not in seen:
-                seen.add(meaning.core)
-                problems.append((meaning, level))
-        return problems
+                return meaning
+        return None

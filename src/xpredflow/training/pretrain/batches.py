@@ -60,21 +60,23 @@ class Mixture:
     tasks: tuple[Source, ...]
     tokenizer: Tokenizer
     special: tuple[int, int, int]  # start of text, end of turn, EOS
-    response_length: int
+    response_length: int  # the most that any of them needs
     seed: int
 
     def example(self, number: int) -> "Example":
         """Prompt and answer of a number."""
         task = self.tasks[number % len(self.tasks)]
         start, turn, _ = self.special
+        # an exercise has no length of its own
+        room = min(getattr(task, "response_length", self.response_length), self.response_length)
         for attempt in range(TRIES):
             problem = train_problem(task, number + attempt * STRIDE)
             ids, learned = self._encode(task.answer(problem, Random(f"{self.seed}/{number}")))
-            if len(ids) < self.response_length:
+            if len(ids) < room:
                 prompt = [start, *self.tokenizer.encode(problem.prompt).ids, turn]
-                return Example(prompt, ids, learned)
+                return Example(prompt, ids, learned, room)
         raise InputError(
-            f"no answer to problem {number} of {task.name} fits {self.response_length} tokens with"
+            f"no answer to problem {number} of {task.name} fits {room} tokens with"
             f" EOS, nor to the {TRIES - 1} that stand in for it: raise vocabulary"
         )
 
@@ -89,11 +91,12 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Example:
-    """Token ids without EOS, and which of the answer are to be learned."""
+    """Token ids without EOS, which of the answer are to be learned, and its response length."""
 
     prompt: list[int]
     answer: list[int]
     learned: list[bool]
+    room: int
 
     def __len__(self) -> int:
         return len(self.prompt) + len(self.answer)
@@ -114,7 +117,7 @@ def chunk(mixture: Mixture, number: int, batch: int, full_share: float) -> list[
 def _collate(mixture: Mixture, examples: list[Example], full: bool) -> TextBatch:
     longest = max(map(len, examples)) + 1
     if full:
-        longest = max(len(e.prompt) for e in examples) + mixture.response_length
+        longest = max(len(e.prompt) + e.room for e in examples)
     eos = mixture.special[2]
     ids = [e.prompt + e.answer + [eos] * (longest - len(e)) for e in examples]
     response = [[False] * len(e.prompt) + e.learned + [True] * (longest - len(e)) for e in examples]

@@ -21,9 +21,9 @@ def guards(p: Pipeline, rng: Random) -> list[str]:
             assert step.predicate
             body += [f"if {_opposite(step.predicate, v)}:", INDENT + "continue"]
         elif step.predicate:
-            body += [f"if {_code(step.predicate, v)}:", f"{INDENT}{v} = {_code(step.change, v)}"]
+            body += [f"if {code(step.predicate, v)}:", f"{INDENT}{v} = {code(step.change, v)}"]
         else:
-            body.append(f"{v} = {_code(step.change, v)}")
+            body.append(f"{v} = {code(step.change, v)}")
     return _loop(p, v, into, [*body, _add(p, into, v)])
 
 
@@ -35,10 +35,10 @@ def nested(p: Pipeline, rng: Random) -> list[str]:
     for step in p.steps:
         if step.change is None:
             assert step.predicate
-            body.append(INDENT * depth + f"if {_code(step.predicate, now)}:")
+            body.append(INDENT * depth + f"if {code(step.predicate, now)}:")
             depth += 1
         else:
-            body.append(INDENT * depth + f"{helper} = {_changed(step, now)}")
+            body.append(INDENT * depth + f"{helper} = {changed(step, now)}")
             now = helper
     return _loop(p, v, into, [*body, INDENT * depth + _add(p, into, now)])
 
@@ -48,7 +48,7 @@ def chained(p: Pipeline, rng: Random) -> list[str]:
     v, names = rng.choice(p.family.loop_names), rng.sample(LIST_NAMES, len(p.steps))
     lines, source = [], p.argument
     for step, name in zip(p.steps, names, strict=True):
-        lines.append(f"{name} = {_comprehension(step, v, source)}")
+        lines.append(f"{name} = {comprehension(step, v, source)}")
         source = name
     return [*lines, "return " + p.result.code.format(xs=source)]
 
@@ -88,21 +88,24 @@ def _loop(p: Pipeline, v: str, into: str, body: list[str]) -> list[str]:
     ]
 
 
-def _comprehension(step: Step, v: str, source: str) -> str:
+def comprehension(step: Step, v: str, source: str) -> str:
+    """The list of a step's values of another list."""
     if step.change:
-        return f"[{_changed(step, v)} for {v} in {source}]"
+        return f"[{changed(step, v)} for {v} in {source}]"
     assert step.predicate
-    return f"[{v} for {v} in {source} if {_code(step.predicate, v)}]"
+    return f"[{v} for {v} in {source} if {code(step.predicate, v)}]"
 
 
-def _changed(step: Step, v: str) -> str:
+def changed(step: Step, v: str) -> str:
+    """The value of an element after a step that changes it."""
     assert step.change
     if step.predicate:
-        return f"{_code(step.change, v)} if {_code(step.predicate, v)} else {v}"
-    return _code(step.change, v)
+        return f"{code(step.change, v)} if {code(step.predicate, v)} else {v}"
+    return code(step.change, v)
 
 
-def _code(atom: Atom, v: str) -> str:
+def code(atom: Atom, v: str) -> str:
+    """An operation on a variable."""
     return atom.code.replace("{v}", v)
 
 

@@ -42,11 +42,20 @@ _VALUE_RESULTS = {
 
 
 def draw(rng: Random, level: int) -> Pipeline:
-    """A pipeline of the level; not every one is sound."""
+    """Two plain steps; two, one of them under a condition; or three. Not every one is sound."""
+    return _draw(rng, 3 if level == 3 else 2, conditional=level == 2)
+
+
+def draw_long(rng: Random, level: int) -> Pipeline:
+    """Three plain steps; three, one of them under a condition; or four."""
+    return _draw(rng, 4 if level == 3 else 3, conditional=level == 2)
+
+
+def _draw(rng: Random, length: int, conditional: bool) -> Pipeline:
     family = WORDS if rng.random() < WORDS_SHARE else NUMBERS
-    steps = _steps(rng, family, level)
-    # Three steps on words with a second argument would not fit the response.
-    if rng.random() < SECOND_ARGUMENT_SHARE and (family is NUMBERS or level < 3):
+    steps = _steps(rng, family, length, conditional)
+    # Three plain steps on words with a second argument would not fit minicode's response.
+    if rng.random() < SECOND_ARGUMENT_SHARE and (family is NUMBERS or length < 3):
         i = rng.randrange(len(steps))
         steps[i] = _with_argument(steps[i])
     name = f"{rng.choice(FIRST_WORDS)}_{rng.choice(SECOND_WORDS)}"
@@ -56,18 +65,18 @@ def draw(rng: Random, level: int) -> Pipeline:
     return Pipeline(family, name, argument, tuple(steps), result)
 
 
-def _steps(rng: Random, family: Family, level: int) -> list[Step]:
-    """Two plain steps; two, one of them under a condition; or three plain ones."""
+def _steps(rng: Random, family: Family, length: int, conditional: bool) -> list[Step]:
+    """So many steps, one of them under a condition or none."""
     predicates, changes = _KINDS[family.name]
     steps: list[Step] = []
     kept = changed = 0
-    conditional = rng.randrange(2) if level == 2 else None
-    for number in range(3 if level == 3 else 2):
+    chosen = rng.randrange(length) if conditional else None
+    for number in range(length):
         keep = changed == MOST_OF_A_SORT or (kept < MOST_OF_A_SORT and rng.random() < 0.5)
-        keep &= number != conditional
+        keep &= number != chosen
         kept += keep
         changed += not keep
-        predicate = rng.choice(rng.choice(predicates)) if keep or number == conditional else None
+        predicate = rng.choice(rng.choice(predicates)) if keep or number == chosen else None
         steps.append(Step(predicate, None if keep else rng.choice(rng.choice(changes))))
     return steps
 

@@ -5,10 +5,12 @@ from typing import Any
 
 from xpredflow.errors import InputError
 from xpredflow.tasks.base import Problem, Runner, Verdict
+from xpredflow.tasks.generated import people
 from xpredflow.tasks.generated.minicode import draw as drawing
+from xpredflow.tasks.generated.minicode import phrasing
 from xpredflow.tasks.generated.minicode.answers import STYLES, write
 from xpredflow.tasks.generated.minicode.pipeline import SAMPLES, Pipeline, parse
-from xpredflow.tasks.generated.splits import RESPONSE_LENGTH, Drawer, generated_size
+from xpredflow.tasks.generated.splits import RESPONSE_LENGTH, Drawer, draw_digest, generated_size
 
 SIZES = (1, 3, 5, 7)  # short lists tell "largest" and "smallest" of similar pipelines apart
 CONSTANTS = (2, 3, 5, 7)
@@ -21,14 +23,16 @@ class MiniCode:
     response_length = RESPONSE_LENGTH
     runs_programs = True
 
-    def __init__(self) -> None:
-        self._draw = Drawer(self.name, drawing.draw, accept=Pipeline.is_sound)
+    def __init__(self, draw: int = 0) -> None:
+        """`draw` other than 0: validation and test problems that were never published."""
+        self._draw = Drawer(self.name, drawing.draw, accept=Pipeline.is_sound, number=draw)
+        self.digest = draw_digest(draw)
 
     def problem(self, split: str, index: int) -> Problem:
         """The problem at an index: train is endless, validation and test have 500 each."""
         pipeline, level, rng = self._draw(split, index)
         style = rng.choice([*STYLES])
-        prompt = drawing.request(pipeline, style, rng)
+        pipeline, prompt = request(pipeline, style, split, rng)
         meta = {"entry_point": pipeline.name, "tests": hidden_tests(pipeline), "style": style}
         return Problem(pipeline.id, prompt, level, meta)
 
@@ -49,6 +53,15 @@ class MiniCode:
     def count_problems(self) -> int:
         """A lower bound of the number of distinct problems."""
         return drawing.count_problems()
+
+
+def request(pipeline: Pipeline, style: str, split: str, rng: Random) -> tuple[Pipeline, str]:
+    """The prompt in the words that belong to a split, and the pipeline by the names in it."""
+    if split not in people.SPLITS:
+        return pipeline, drawing.request(pipeline, style, rng)
+    reserved = split == "paraphrase"
+    pipeline = phrasing.rename(pipeline, rng, reserved)
+    return pipeline, phrasing.ask(pipeline, style, rng, reserved)
 
 
 def hidden_tests(pipeline: Pipeline) -> list[list[Any]]:

@@ -1,14 +1,17 @@
 """minimath: a short word problem, worked step by step; answer and working must both be right."""
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
 from xpredflow.tasks.base import Problem, Runner, Verdict
+from xpredflow.tasks.generated import people
+from xpredflow.tasks.generated.minimath import phrasing
 from xpredflow.tasks.generated.minimath import story as minimath_story
 from xpredflow.tasks.generated.minimath.wording import tell
 from xpredflow.tasks.generated.minimath.working import STYLES, work
-from xpredflow.tasks.generated.splits import RESPONSE_LENGTH, Drawer, generated_size
+from xpredflow.tasks.generated.splits import RESPONSE_LENGTH, Drawer, draw_digest, generated_size
 
 _FORMULA = re.compile(r"[0-9+*/=-]*[0-9][0-9+*/=-]*")
 _SIDE = re.compile(r"([0-9]{1,4})(?:([-+*/])([0-9]{1,4}))?")
@@ -38,6 +41,21 @@ def _value(side: str) -> Fraction | None:
     return Fraction({"+": int(a) + int(b), "-": int(a) - int(b), "*": int(a) * int(b)}[sign])
 
 
+def grade_worked(text: str, expected: int) -> Verdict:
+    """Whether the integer after the last #### is the expected one and all before it is true."""
+    working, mark, tail = text.rpartition("####")
+    if not mark:
+        return Verdict(False, "no #### in the text")
+    given = tail.split("\n", 1)[0].strip()
+    if not re.fullmatch(r"-?[0-9]+", given):
+        return Verdict(False, f"not an integer after ####: {given[:40]!r}")
+    # The length first: int() of thousands of digits would raise.
+    if len(given) >= 20 or int(given) != expected:
+        return Verdict(False, f"{given[:40]} instead of {expected}")
+    wrong = untrue(working)
+    return Verdict(not wrong, f"not true: {wrong[:40]!r}" if wrong else "right")
+
+
 class MiniMath:
     """Gains, losses, groups, multiples and equal parts of small whole numbers."""
 
@@ -45,15 +63,25 @@ class MiniMath:
     response_length = RESPONSE_LENGTH
     runs_programs = False
 
-    def __init__(self) -> None:
-        self._draw = Drawer(self.name, minimath_story.draw)
+    def __init__(self, draw: int = 0) -> None:
+        """`draw` other than 0: validation and test problems that were never published."""
+        self._draw = Drawer(self.name, minimath_story.draw, number=draw)
+        self.digest = draw_digest(draw)
 
     def problem(self, split: str, index: int) -> Problem:
         """The problem at an index: train is endless, validation and test have 500 each."""
         story, level, rng = self._draw(split, index)
         style = rng.choice([*STYLES])
-        meta = {"answer": story.answer, "style": style}
-        return Problem(story.id, tell(story, style, rng), level, meta)
+        if split in people.SPLITS:
+            reserved = split == "paraphrase"
+            names, item = people.draw_cast(rng, len(story.holders), reserved)
+            pairs = zip(story.holders, names, strict=True)
+            holders = tuple(replace(holder, name=name) for holder, name in pairs)
+            story = replace(story, item=item, holders=holders)
+            prompt = phrasing.tell(story, style, rng, reserved)
+        else:
+            prompt = tell(story, style, rng)
+        return Problem(story.id, prompt, level, {"answer": story.answer, "style": style})
 
     def answer(self, problem: Problem, rng: Random) -> str:
         """One of the right worked answers in the style asked for: letters and orders are free."""
@@ -65,18 +93,7 @@ class MiniMath:
         The working counts because a model of this size can tell the answer without it: graded by
         the answer alone, most answers with garbled steps would pass, and decoders look alike.
         """
-        working, mark, tail = text.rpartition("####")
-        if not mark:
-            return Verdict(False, "no #### in the text")
-        given = tail.split("\n", 1)[0].strip()
-        if not re.fullmatch(r"-?[0-9]+", given):
-            return Verdict(False, f"not an integer after ####: {given[:40]!r}")
-        expected = problem.meta["answer"]
-        # The length first: int() of thousands of digits would raise.
-        if len(given) >= 20 or int(given) != expected:
-            return Verdict(False, f"{given[:40]} instead of {expected}")
-        wrong = untrue(working)
-        return Verdict(not wrong, f"not true: {wrong[:40]!r}" if wrong else "right")
+        return grade_worked(text, problem.meta["answer"])
 
     def size(self, split: str) -> int:
         """How many problems a split has."""

@@ -40,10 +40,10 @@ def _equations(story: Story, rng: Random) -> list[Equation]:
         value = holder.start
         for event in holder.events:
             if event.groups:
-                left = _expression(event.groups, "*", event.amount, rng)
+                left = expression(event.groups, "*", event.amount, rng)
                 equations.append(Equation(PRODUCT, left, event.operand))
             after = event.apply(value)
-            left = _expression(value, event.sign, event.operand, rng)
+            left = expression(value, event.sign, event.operand, rng)
             equations.append(Equation(index, left, after))
             value = after
     return [*equations, *_final(story, rng)]
@@ -52,13 +52,14 @@ def _equations(story: Story, rng: Random) -> list[Equation]:
 def _final(story: Story, rng: Random) -> list[Equation]:
     ends = [holder.end for holder in story.holders]
     if story.question == "together":
-        return [Equation(FINAL, _expression(ends[0], "+", ends[1], rng), story.answer)]
+        return [Equation(FINAL, expression(ends[0], "+", ends[1], rng), story.answer)]
     if story.question == "difference":
         return [Equation(FINAL, f"{max(ends)}-{min(ends)}", story.answer)]
     return []
 
 
-def _expression(a: int, sign: str, b: int, rng: Random) -> str:
+def expression(a: int, sign: str, b: int, rng: Random) -> str:
+    """An operation on two numbers; sums and products may stand either way round."""
     swapped = sign in "+*" and rng.random() < 0.5
     return f"{b}{sign}{a}" if swapped else f"{a}{sign}{b}"
 

@@ -1,0 +1,1 @@
+"""longcode: a request for several Python functions that call each other, graded by running."""

@@ -1,0 +1,93 @@
+"""Writes one of the many right answers to a longcode problem: helpers, and who calls them."""
+
+from collections.abc import Callable
+from random import Random
+
+from xpredflow.tasks.generated.minicode.answers import (
+    INDENT,
+    LIST_NAMES,
+    NUMBER_NAMES,
+    changed,
+    code,
+    comprehension,
+)
+from xpredflow.tasks.generated.minicode.operations import VARIABLE
+from xpredflow.tasks.generated.minicode.pipeline import Pipeline, Step
+
+# Names that requests do not use; all are free, and all must agree wherever they stand.
+TEST_NAMES = ("ok", "want", "fits", "good", "keep", "valid")
+CHANGE_NAMES = ("change", "apply", "modify", "next", "adapt", "work")
+STAGE_NAMES = ("stage", "start", "inner", "middle", "base", "rest", "chain", "prep")
+LISTS = {"numbers": ("nums", "data", "xs"), "words": ("words", "names", "texts")}
+
+
+def helpers(p: Pipeline, rng: Random) -> list[str]:
+    """A small function per step, and a loop that calls them on each element."""
+    tests, changes = (rng.sample(_free(names, p), 4) for names in (TEST_NAMES, CHANGE_NAMES))
+    into = rng.choice(NUMBER_NAMES if p.result.add else LIST_NAMES)
+    v = rng.choice(p.family.loop_names)
+    lines, body, depth = [], [], 0
+    for step in p.steps:
+        name = (changes if step.change else tests).pop()
+        more = f", {VARIABLE}" if _takes_k(step) else ""
+        own = rng.choice(p.family.loop_names)
+        lines += [f"def {name}({own}{more}):", f"{INDENT}return {_value(step, own)}"]
+        call = f"{name}({v}{more})"
+        body.append(INDENT * depth + (f"{v} = {call}" if step.change else f"if {call}:"))
+        depth += step.change is None
+    add = f"{into} += {p.result.add.format(v=v)}" if p.result.add else f"{into}.append({v})"
+    body.append(INDENT * depth + add)
+    returned = into if p.result.add else p.result.code.format(xs=into)
+    return [
+        *lines,
+        f"def {p.signature()}:",
+        f"{INDENT}{into} = {'0' if p.result.add else '[]'}",
+        f"{INDENT}for {v} in {p.argument}:",
+        *(INDENT * 2 + line for line in body),
+        f"{INDENT}return {returned}",
+    ]
+
+
+def stages(p: Pipeline, rng: Random) -> list[str]:
+    """A function of the whole list per step, each of which calls the one before it."""
+    names = rng.sample(_free(STAGE_NAMES, p), len(p.steps))
+    lines, before, more = [], "", ""
+    for step, name in zip(p.steps, names, strict=True):
+        argument = rng.choice(LISTS[p.family.name])
+        v = rng.choice(p.family.loop_names)
+        source = f"{before}({argument}{more})" if before else argument
+        more = more or (f", {VARIABLE}" if _takes_k(step) else "")
+        lines.append(f"def {name}({argument}{more}):")
+        lines.append(f"{INDENT}return {comprehension(step, v, source)}")
+        before = name
+    called = f"{before}({p.argument}{more})"
+    returned = p.result.code.format(xs=called)
+    return [*lines, f"def {p.signature()}:", f"{INDENT}return {returned}"]
+
+
+# What a request asks for: it decides how long the answer is (see minicode/answers.py).
+STYLES: dict[str, Callable[[Pipeline, Random], list[str]]] = {
+    "helpers": helpers,
+    "stages": stages,
+}
+
+
+def write(p: Pipeline, style: str, rng: Random) -> str:
+    """All functions in the style asked for, with names drawn uniformly."""
+    return "\n".join(STYLES[style](p, rng))
+
+
+def _free(names: tuple[str, ...], p: Pipeline) -> list[str]:
+    """Names that the function asked for does not have."""
+    return [name for name in names if name != p.name]
+
+
+def _takes_k(step: Step) -> bool:
+    return any(atom.constant == VARIABLE for atom in step.atoms())
+
+
+def _value(step: Step, v: str) -> str:
+    if step.change:
+        return changed(step, v)
+    assert step.predicate
+    return code(step.predicate, v)

@@ -1,0 +1,162 @@
+"""Words that people may use in a request, and those that are kept for evaluation.
+
+A `Pool` has both. Nothing of `reserved` occurs in training: not the name or thing, not the
+courtesy, not the sentence. The words for the operations themselves are all seen: a model of this
+size learns what it was shown, and what is asked of it here is to read them in new surroundings.
+"""
+
+from dataclasses import dataclass
+from random import Random
+
+SPLITS = ("people", "paraphrase")  # told in these words; the other splits in the grammar's own
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Alternatives for training, and others for evaluation."""
+
+    seen: tuple[str, ...]
+    reserved: tuple[str, ...]
+
+    def of(self, reserved: bool) -> tuple[str, ...]:
+        return self.reserved if reserved else self.seen
+
+    def draw(self, rng: Random, reserved: bool) -> str:
+        return rng.choice(self.of(reserved))
+
+
+def _pool(seen: str, reserved: str) -> Pool:
+    return Pool(tuple(seen.split()), tuple(reserved.split()))
+
+
+NAMES = _pool(
+    "Tom Ann Sam Eva Ben Mia Leo Zoe Max Ida Jan Lea Paul Nora Emil Clara Oscar Lucy Felix Anna"
+    " Hugo Ella David Maria Peter Julia Simon Laura Martin Sara Daniel Hannah Lukas Emma Jonas"
+    " Alice Henry Grace Oliver Ruby Jack Rose Harry Daisy Charlie Freya Alfie Molly Arthur Elsie"
+    " Ahmed Fatima Omar Layla Yusuf Amina Hassan Noor Ali Zahra Kenji Yuki Hiro Sakura Takeshi"
+    " Wei Ling Chen Mei Jun Ravi Priya Arjun Anika Vikram Meera Diego Lucia Mateo Camila Pablo"
+    " Elena Carlos Rosa Juan Ines Kwame Abena Kofi Zuri Tunde Ngozi Ivan Olga Boris Katya Dmitri"
+    " Pierre Chloe Luc Amelie Gaston Sven Astrid Lars Freja Nils Maja Aino Mikko Kaisa Rory Niamh"
+    " Sean Orla Dylan Megan Rhys Carys Dan Kim Lee Pat Alex Robin Kelly Jamie",
+    "Otto Greta Bruno Frida Victor Naomi Edgar Selma Walter Miriam Tobias Judith Farid Soraya"
+    " Haruto Aiko Rohan Divya Rafael Bianca Chidi Adaeze Pavel Irina Marcel Odette Gustav Sigrid"
+    " Declan Bronwyn Caspar Petra Milan Vera",
+)
+THINGS = _pool(
+    "apples books cards coins pens shells stamps toys pears plums cups plates spoons forks hats"
+    " socks shoes shirts rings beads balls bats dolls kites cars bikes boats trains planes rocks"
+    " stones leaves seeds nuts eggs cakes cookies candies sweets tickets maps keys bags boxes jars"
+    " bottles candles lamps chairs tables bricks tiles nails screws bolts ropes sticks flags badges"
+    " medals photos letters papers notebooks pencils crayons brushes rulers erasers magnets gems"
+    " pearls feathers flowers roses tulips trees plants fish birds cats dogs horses sheep goats",
+    "marbles lemons melons mangoes posters puzzles robots lanterns ribbons buttons blankets"
+    " mittens hammers baskets postcards comics acorns crystals daisies rabbits ducks turtles",
+)
+VERBS = _pool(
+    "get make find pick calc run load scan fold form take give build sort clean count read show"
+    " move send save mix cut join split check fix trim turn pack fill drop push pull grab"
+    " compute process handle sift collect select gather convert update measure reduce extract",
+    "weigh blend shape tidy rank stack wrap rinse",
+)
+NOUNS = _pool(
+    "box sun map key cat row tag bit cup log item value number word data score name text"
+    " line page part point price total result group pair unit size rate level code file"
+    " node tree path step cell table field image song book game card coin stone river house road"
+    " bird fish apple lemon green blue big small first last top best daily user order stock trip",
+    "harp moon lamb fern pond wolf glove crown sofa piano",
+)
+NUMBER_ARGUMENTS = _pool(
+    "nums data xs values items scores ages numbers ns arr seq series ints heights sizes",
+    "zs vec pts marks bids",
+)
+WORD_ARGUMENTS = _pool(
+    "words names texts labels parts strs items strings lines tags ws",
+    "terms keys toks langs",
+)
+OPENINGS = Pool(
+    (
+        "Hi! ",
+        "Hello, ",
+        "Hello. ",
+        "Hey, ",
+        "Hi, ",
+        "OK, ",
+        "So, ",
+        "Quick question: ",
+        "Dear all, ",
+    ),
+    ("Good morning. ", "Hey there! ", "Good evening, ", "Excuse me, ", "Right, "),
+)
+CLOSINGS = Pool(
+    (
+        " Thanks!",
+        " Thank you.",
+        " Please.",
+        " Thanks a lot!",
+        " Many thanks.",
+        " please",
+        " thanks",
+    ),
+    (
+        " Cheers!",
+        " Much obliged.",
+        " I would be grateful.",
+        " Thanks so much!",
+        " That would help.",
+    ),
+)
+_ONSETS = (*"bcdfghjklmnprstvwyz", "br", "ch", "cl", "dr", "fr", "gr", "pl", "sh", "st", "th", "tr")
+_VOWELS = (*"aeiouaeiou", "ai", "ea", "ee", "oo", "ou")
+_CODAS = (*[""] * 12, *"bdgklmnprst", "ck", "lt", "mp", "nd", "ng", "rt", "sk", "ss", "st", "th")
+
+
+def draw_name(rng: Random, reserved: bool) -> str:
+    """Of a person; in training, half of them are made up, so that any can be copied."""
+    if not reserved and rng.random() < 0.5:
+        return invent(rng).capitalize()
+    return NAMES.draw(rng, reserved)
+
+
+def draw_thing(rng: Random, reserved: bool) -> str:
+    """What is counted, in the plural."""
+    if not reserved and rng.random() < 0.3:
+        return invent(rng) + "s"
+    return THINGS.draw(rng, reserved)
+
+
+def draw_cast(rng: Random, count: int, reserved: bool) -> tuple[tuple[str, ...], str]:
+    """Different people, and what they have."""
+    names: list[str] = []
+    while len(names) < count:
+        name = draw_name(rng, reserved)
+        if name not in names:
+            names.append(name)
+    return tuple(names), draw_thing(rng, reserved)
+
+
+def draw_function(rng: Random, reserved: bool, short: bool = False) -> str:
+    """The name of a function: a noun, and a verb unless it is to be short."""
+    verb, noun = VERBS.draw(rng, reserved), NOUNS.draw(rng, reserved)
+    if not reserved and rng.random() < 0.3:
+        noun = invent(rng)
+    both = (f"{verb}_{noun}", f"{verb}_{noun}", f"{verb}_{noun}", f"{noun}_{verb}", noun)
+    return noun if short else rng.choice(both)
+
+
+def invent(rng: Random) -> str:
+    """A word of one to three syllables that nobody knows."""
+    parts = (_ONSETS, _VOWELS, _CODAS)
+    word = "".join(rng.choice(part) for _ in range(rng.choice((1, 2, 2, 3))) for part in parts)
+    return word if len(word) > 2 else word + "lo"
+
+
+def address(text: str, rng: Random, reserved: bool) -> str:
+    """The request with a courtesy or none, a small first letter or not, and its end as typed."""
+    if rng.random() < 0.25:
+        text = text[:1].lower() + text[1:]
+    if rng.random() < 0.35:
+        text = OPENINGS.draw(rng, reserved) + text
+    ending = rng.random()
+    if ending < 0.3:
+        return text + CLOSINGS.draw(rng, reserved)
+    return text.rstrip(".") if ending < 0.45 else text

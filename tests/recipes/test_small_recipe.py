@@ -1,0 +1,48 @@
+"""The recipe of `small`: what it trains on, and that its answers fit the room they have."""
+
+from random import Random
+
+import pytest
+from small import CONFIG, EVERYTHING, SCHEDULE, SHORT_FIRST, AsPeopleWrite
+
+from xpredflow.tasks import GENERATED
+from xpredflow.tasks.generated.people import NAMES
+from xpredflow.training.pretrain.batches import make_source
+
+
+@pytest.mark.parametrize("task", GENERATED)
+def test_people_s_requests_are_training_problems_with_right_answers(task: str) -> None:
+    source = AsPeopleWrite(task)
+    assert make_source(source) is source
+    problem = source.problem("train", 5)
+    assert problem == GENERATED[task]().problem("people", 5)
+    assert source.answer(problem, Random(0)) == GENERATED[task]().answer(problem, Random(0))
+    assert source.response_length == GENERATED[task]().response_length
+
+
+def test_every_stage_has_all_tasks_and_the_last_one_all_of_them_twice() -> None:
+    for sources in (SHORT_FIRST, EVERYTHING):
+        names = [make_source(source).name for source in sources]
+        assert {name.removesuffix("-people") for name in names} >= set(GENERATED)
+    assert {make_source(s).name for s in EVERYTHING} >= {f"{name}-people" for name in GENERATED}
+    assert SCHEDULE[-1].from_update < CONFIG.updates
+
+
+def test_sums_reach_as_far_as_three_people_s_total() -> None:
+    sums = next(source for source in EVERYTHING if getattr(source, "name", "") == "sums")
+    assert not isinstance(sums, str)
+    results = [
+        int(text)
+        for index in range(300)
+        for text, asked in sums.answer(sums.problem("train", index), Random(0))
+        if asked
+    ]
+    assert 90 < max(results) <= 99
+    assert min(results) >= 10
+
+
+def test_reserved_names_are_in_no_batch() -> None:
+    for source in map(make_source, EVERYTHING):
+        for index in range(100):
+            prompt = source.problem("train", index).prompt
+            assert not [name for name in NAMES.reserved if f"{name} " in prompt]
