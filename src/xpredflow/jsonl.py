@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from xpredflow.errors import InputError
-from xpredflow.files import write_atomically
+from xpredflow.files import explained, make_directory, parse_json, write_atomically, writing
 
 Line = dict[str, Any]
 
@@ -48,15 +48,26 @@ class JsonLines:
         if header is not None:
             self.header = lines.pop(0) if lines else dict(header)
         self.lines = lines
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
         is_new = header is not None and not path.is_file()
         if is_new or not ends_well:
             self.rewrite(self.lines)
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Add a line; it is on disk when this returns."""
-        with self.path.open("a", encoding="ascii", newline="\n") as file:
-            file.write(to_line(line))
+        """Add a line; it is on disk when this returns, or nothing of it is."""
+        kept = "every line before it is kept"
+        with (
+            writing(self.path, kept, "give the same command again to go on"),
+            self.path.open("ab", buffering=0) as file,
+        ):
+            size = file.tell()
+            try:
+                left = memoryview(to_line(line).encode("ascii"))
+                while left:
+                    left = left[file.write(left) :]
+            except OSError:
+                file.truncate(size)  # half a line would look like the work of a kill
+                raise
 
     def rewrite(self, lines: Iterable[Mapping[str, Any]]) -> None:
         """Replace all lines behind the header."""
@@ -68,7 +79,10 @@ def _read(path: Path) -> tuple[list[Line], bool]:
     """The whole lines, and whether the file ends with one."""
     if not path.is_file():
         return [], True
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {explained(error)}") from error
     parts = [(n, part) for n, part in enumerate(data.split(b"\n"), start=1) if part.strip()]
     values = [_value(part) for _, part in parts]
     ends_well = not data or data.endswith(b"\n")
@@ -87,7 +101,7 @@ def _read(path: Path) -> tuple[list[Line], bool]:
 def _value(text: bytes) -> Line | None:
     """The object that a line holds; None where it holds none."""
     try:
-        value = json.loads(text.decode())
+        value = parse_json(text.decode())
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

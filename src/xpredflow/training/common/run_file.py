@@ -66,7 +66,8 @@ class RunFile:
         else:
             tables = _read(directory / NAME)
             then = {k: v for table in _TABLES for k, v in tables.get(table, {}).items()}
-            names = {*then} | {*now}
+            # an earlier version held fewer things against a resumed run
+            names = ({*then} | {*now}) - ({*self.checks} - {*then})
         for name in sorted(names - {*may_change}):
             if then.get(name) != now.get(name):
                 return name, then.get(name), now.get(name)
