@@ -48,10 +48,13 @@ def explained(error: OSError) -> str:
 
 @contextmanager
 def writing(path: Path, kept: str = UNCHANGED, then: str = "") -> Iterator[None]:
-    """Inside, an error of the system becomes a WriteError about this path."""
+    """Inside, an error of the system becomes a WriteError about this path, the outermost one."""
     try:
         yield
-    except OSError as error:
+    except (OSError, WriteError) as caught:
+        error = caught if isinstance(caught, OSError) else caught.__cause__
+        if not isinstance(error, OSError):
+            raise
         message = f"cannot write {str(path)!r}: {explained(error)}; {kept}"
         raise WriteError(message + (f"; {then}" if then else "")) from error
 

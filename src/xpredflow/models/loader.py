@@ -9,10 +9,18 @@ from torch import Tensor, nn
 
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel, Place, on_meta
+from xpredflow.models.config import check_sizes, check_stored_dtype
 from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
-from xpredflow.models.shards import Stored, stored_tensors
-from xpredflow.models.source import SMALL, WEIGHTS, load_tokenizer, locate, read_config
+from xpredflow.models.shards import NAMES, Stored, stored_tensors
+from xpredflow.models.source import (
+    SMALL,
+    WEIGHTS,
+    check_vocabulary,
+    load_tokenizer,
+    locate,
+    read_config,
+)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SINGLE = ("cpu", "mps", "meta")  # kinds of which a machine has one
@@ -33,10 +41,18 @@ def load(
     # The small files first: a checkpoint that cannot be read is not worth its download.
     directory = locate(source, revision, SMALL)
     config = read_config(directory)
-    model = on_meta(family_of(config), config)
+    family = family_of(config)
+    if not Path(source).expanduser().is_dir():
+        on_meta(family, config)
     directory = locate(source, revision, WEIGHTS)
-    fill(model, stored_tensors(directory), wanted, target)
-    model.attach(load_tokenizer(directory))
+    stored = stored_tensors(directory)
+    check_sizes(config, {key: tensor.shape for key, tensor in stored.items()})
+    check_stored_dtype(config, {NAMES[tensor.dtype] for tensor in stored.values()})
+    model = on_meta(family, config)
+    fill(model, stored, wanted, target)
+    tokenizer = load_tokenizer(directory)
+    check_vocabulary(tokenizer, len(model.embedding), directory)
+    model.attach(tokenizer)
     model.defaults = read_defaults(directory)
     model.name = str(source) if directory != Path(source).expanduser() else directory.resolve().name
     return model.eval()

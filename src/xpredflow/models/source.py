@@ -70,3 +70,18 @@ def load_tokenizer(directory: Path) -> Any:
             f"the tokenizer in {directory} cannot be read ({type(error).__name__}: {error}): "
             "download tokenizer.json and tokenizer_config.json again"
         ) from error
+
+
+def check_vocabulary(tokenizer: Any, rows: int, directory: Path) -> None:
+    """Refuse a tokenizer with ids that the embedding table has no rows for."""
+    token, largest = max(
+        (() if tokenizer is None else tokenizer.get_vocab().items()),
+        key=lambda pair: pair[1],
+        default=("", -1),
+    )
+    if largest >= rows:
+        raise InputError(
+            f"the tokenizer in {directory} has the token {token!r:.40} with id {largest}, but the"
+            f" embedding has {rows} rows: tokenizer.json belongs to another model, download it"
+            " again"
+        )

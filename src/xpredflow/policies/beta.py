@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from xpredflow.engine.randomness import numpy_generator
 from xpredflow.engine.signals import features
 from xpredflow.errors import InputError
-from xpredflow.files import save_tensors, write_atomically
+from xpredflow.files import is_finite, read_object, save_tensors, write_atomically
 from xpredflow.policies.beta_config import BetaConfig
 from xpredflow.types import Action, Signals, StepInfo
 
@@ -154,14 +154,26 @@ def load_policy(source: str | Path, temperature: float | None = None) -> Learned
     """
     weights, about = policy_files(source)
     try:
-        description = json.loads(about.read_text())
+        description = read_object(about, "restore it")
         network = BetaNetwork(BetaConfig(**description["config"]))
-        network.load_state_dict(load_file(weights))
-    except (json.JSONDecodeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        tensors = load_file(weights)
+        if bad := next((name for name, t in tensors.items() if not is_finite(t)), None):
+            raise InputError(f"{bad} holds NaN or infinity")
+        network.load_state_dict(tensors)
+        trained = description.get("training", {})
+        config = dict(trained.get("config", {}))
+    # ValueError: bad JSON, bad settings, bad values
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+        SafetensorError,
+    ) as error:
         raise InputError(
             f"policy {str(weights)!r} cannot be read ({error}): train it anew or restore the pair"
             " of files from where it was saved"
         ) from error
-    config = description.get("training", {}).get("config", {})
     trained_with = {OLD_NAMES.get(str(name), str(name)): v for name, v in config.items()}
     return LearnedPolicy(network.eval(), temperature, trained_with, str(source))
