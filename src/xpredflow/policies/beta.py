@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from xpredflow.engine.randomness import numpy_generator
 from xpredflow.engine.signals import features
 from xpredflow.errors import InputError
-from xpredflow.files import is_finite, read_object, save_tensors, write_atomically
+from xpredflow.files import explained, is_finite, read_object, save_tensors, write_atomically
 from xpredflow.policies.beta_config import BetaConfig
 from xpredflow.types import Action, Signals, StepInfo
 
@@ -137,7 +137,11 @@ def policy_files(source: str | Path) -> tuple[Path, Path]:
     path = embedded_policies().get(str(source)) or Path(source)
     pair = path.with_suffix(".safetensors"), path.with_suffix(".json")
     for file in pair:
-        if not file.is_file():
+        try:
+            there = file.is_file()
+        except OSError as error:  # a name that no file can have
+            raise InputError(f"policy {str(source)!r:.80}: {explained(error)}") from error
+        if not there:
             names = ", ".join(embedded_policies())
             raise InputError(
                 f"policy file {str(file)!r} does not exist: a learned policy is the pair"
