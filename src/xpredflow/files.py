@@ -88,7 +88,8 @@ def make_directory(path: Path) -> None:
 def write_atomically(path: Path, text: str) -> None:
     """Write under a temporary name beside the file, then rename."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        # half a surrogate pair has no bytes; it is escaped rather than the whole text lost
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def parse_json(text: str | bytes) -> Any:

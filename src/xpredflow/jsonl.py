@@ -5,15 +5,20 @@ when the file is opened again. Lines end at "\n" alone and are written in ASCII,
 U+0085 and lone surrogates in a text come back as they were.
 """
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
-from xpredflow.errors import InputError
+from pydantic import TypeAdapter, ValidationError
+
+from xpredflow.errors import InputError, unknown_name
 from xpredflow.files import explained, make_directory, parse_json, write_atomically, writing
 
 Line = dict[str, Any]
+T = TypeVar("T")
 
 
 def to_line(value: Mapping[str, Any]) -> str:
@@ -29,6 +34,37 @@ def read_lines(path: Path) -> list[Line]:
 def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """Put these lines in the place of whatever the file held."""
     write_atomically(path, "".join(map(to_line, lines)))
+
+
+def as_record(cls: type[T], line: Line, where: str) -> T:
+    """A line as the dataclass that it was written from, every value of the type declared there."""
+    declared = _adapters(cls)
+    for name in line:
+        if name not in declared:
+            raise unknown_name("field", name, declared, f" in {where}")
+    for name, (adapter, required) in declared.items():
+        if name not in line:
+            if required:
+                raise InputError(f"{where}: no field {name!r}")
+            continue
+        try:
+            adapter.validate_python(line[name], strict=True)
+        except ValidationError as error:
+            found = error.errors()[0]["msg"]
+            raise InputError(f"{where}: {name} is {line[name]!r:.60}: {found}") from None
+    return cls(**line)
+
+
+@cache
+def _adapters(cls: Any) -> dict[str, tuple[TypeAdapter, bool]]:
+    hints = get_type_hints(cls)
+    return {
+        f.name: (
+            TypeAdapter(hints[f.name]),
+            f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING,
+        )
+        for f in dataclasses.fields(cls)
+    }
 
 
 class JsonLines:

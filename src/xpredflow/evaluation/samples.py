@@ -10,7 +10,7 @@ from typing import Any
 from xpredflow.engine.request import DEFAULT_DECODER
 from xpredflow.errors import InputError
 from xpredflow.evaluation.identity import differences
-from xpredflow.jsonl import JsonLines, Line, read_lines
+from xpredflow.jsonl import JsonLines, Line, as_record, read_lines
 from xpredflow.tasks.generated.splits import HELD_OUT
 
 
@@ -96,8 +96,8 @@ def _plain(job: Job) -> Line:
 def _changed(line: Line, header: Line) -> str:
     """What differs between two jobs; what an older file says nothing of is as by default."""
     try:
-        then = asdict(Job(**line["job"]))
-    except (KeyError, TypeError, InputError):
+        then = asdict(as_record(Job, line["job"], "the first line"))
+    except (KeyError, TypeError, AttributeError, InputError):
         return f"its first line is {str(line)[:120]}"
     return differences(then, header["job"]) or ("" if then == header["job"] else "its options")
 
@@ -110,8 +110,8 @@ def _lines_of(path: Path, header: Line) -> list[Line]:
 def _samples(lines: list[Line], path: Path) -> Iterator[Sample]:
     for number, line in enumerate(lines, start=2):
         try:
-            yield Sample(**line)
-        except TypeError as error:
+            yield as_record(Sample, line, "its object")
+        except InputError as error:
             raise InputError(
                 f"{path}, line {number} is no sample ({error}): it was written by another version;"
                 " choose another place for the samples"

@@ -52,7 +52,13 @@ def read_config(directory: Path) -> dict[str, Any]:
         raise InputError(
             f"{directory} has no config.json: expected the directory of a whole checkpoint"
         )
-    return read_object(file, "download it again")
+    config = read_object(file, "download it again")
+    named = config.get("architectures") or []
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise InputError(
+            f"{file}: architectures is {named!r:.60}; expected a list of names: download it again"
+        )
+    return config
 
 
 def load_tokenizer(directory: Path) -> Any:

@@ -117,7 +117,6 @@ def sample(
 def save_policy(network: BetaNetwork, path: Path, training: dict[str, Any]) -> None:
     """FILE.safetensors with the weights, FILE.json with the shape and how it was trained."""
     path = path.with_suffix(".safetensors")
-    path.parent.mkdir(parents=True, exist_ok=True)
     about = {"config": asdict(network.config), "training": training}
     save_tensors(network.state_dict(), path)
     write_atomically(path.with_suffix(".json"), json.dumps(about, indent=2) + "\n")
