@@ -9,7 +9,7 @@ export MALLOC_TOP_PAD_ ?= 1073741824
 export MALLOC_MMAP_MAX_ ?= 0
 export MALLOC_TRIM_THRESHOLD_ ?= 10737418240
 
-.PHONY: demo test lint format bench lock clean train-tiny train-tiny-moe align-tiny align-tiny-moe
+.PHONY: demo test battery lint format bench lock clean train-tiny train-tiny-moe align-tiny align-tiny-moe
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,6 +22,10 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/pytest -n 2
+
+# Damaged files, full disks, kills, random commands, hostile programs (docs/reliability.md).
+battery: $(READY)
+	$(BIN)/python -m tests.battery
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

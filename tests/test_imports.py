@@ -32,7 +32,7 @@ LEVELS = [
 ONLY = {
     "flow": {"types", "engine.signals", "settings"},
     "engine.distribution": set(),
-    "tasks": {"errors", "jsonl", "settings", "registry", "tasks", "tasks.base"},
+    "tasks": {"errors", "files", "jsonl", "settings", "registry", "tasks", "tasks.base"},
     "engine.signals": {"types", "engine.distribution"},
     "models": {"types", "errors", "files", "models", "registry", "settings"},
 }

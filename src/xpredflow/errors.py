@@ -11,6 +11,14 @@ class InputError(ValueError):
     """Bad input. The command line prints the message alone, without a traceback."""
 
 
+class WriteError(InputError):
+    """A file that could not be written; the message says what is kept and how to go on."""
+
+
+class Recovered(UserWarning):
+    """Something was damaged and could be got round; the command line shows it as a note."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during decoding; `finished` holds what was complete by then."""
 

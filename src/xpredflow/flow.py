@@ -25,7 +25,7 @@ class Rules:
     commit: Literal["before", "after", "off"] = Field("before", description="t of which moment")
     commit_max_progress: float = Field(0.99, gt=0, le=1, description="candidates have t below this")
     tau: float = Field(0.9, gt=0, le=1, description="a row stops when every t ≥ τ")
-    clamp: float = Field(0.05, gt=0, le=1, description="floor of 1 − t in the velocity")
+    clamp: float = Field(0.05, ge=1e-6, le=1, description="floor of 1 − t in the velocity")
     top_k: int | None = Field(1, ge=1, description="tokens in the predicted state; none: all")
     final: Literal["state", "prediction"] = Field("state", description="where tokens are read")
 

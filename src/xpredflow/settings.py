@@ -9,6 +9,7 @@ user types it: `1/16` is a number, `off` or `none` is None where a setting may b
 """
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ from xpredflow.errors import InputError, unknown_name
 T = TypeVar("T")
 _NOTHING = ("none", "off", "")
 _RATIO = re.compile(r"\s*-?\d{1,15}\s*/\s*\d{1,15}\s*")
+# What no setting exceeds, whatever it declares: sums and products of them must stay numbers.
+LARGEST_WHOLE, LARGEST = 10**12, 1e9
 _CONFIG = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid")
 
 
@@ -50,6 +53,8 @@ def settings(cls: type[T]) -> type[T]:
             original(self, *args, **kwargs)
         except ValidationError as error:
             raise _as_input_error(error, type(self)) from None
+        for name in option_names(type(self)):
+            _check_size(name, getattr(self, name))
 
     made.__init__ = __init__
     return made
@@ -66,6 +71,12 @@ def grouped(group: str) -> Callable[..., Any]:
         return Field(default, description=description, json_schema_extra={"group": group}, **bounds)
 
     return setting
+
+
+def _check_size(name: str, value: Any) -> None:
+    most = LARGEST_WHOLE if type(value) is int else LARGEST
+    if type(value) in (int, float) and most < abs(value) < math.inf:
+        raise InputError(f"{name} is {value:.6g}: expected a number from -{most:g} to {most:g}")
 
 
 def _from_text(value: Any, hint: Any) -> Any:

@@ -7,10 +7,12 @@ import pytest
 from toy import ToyModel
 
 from xpredflow import InputError, load
+from xpredflow.evaluation.identity import problems_digest
 from xpredflow.evaluation.run import Job
 from xpredflow.experiments import jobs
 from xpredflow.experiments.bench import Bench, Plan, Trial, Watch
 from xpredflow.experiments.inputs import softness_of
+from xpredflow.models.digests import model_digest
 from xpredflow.tasks import make_task
 
 MATH = make_task("minimath")
@@ -53,8 +55,6 @@ def test_other_weights_under_the_same_name_are_another_job(tmp_path: Path) -> No
     names = set()
     (tmp_path / "model.json").write_text("{}")
     for weights in (b"one", b"two"):
-        jobs.weights_digest.cache_clear()
-        jobs.file_digest.cache_clear()
         (tmp_path / "model.safetensors").write_bytes(weights)
         source = str(tmp_path)
         names |= {jobs.slug(Job("minimath", decoder="flow", model=source), source, "", {})}
@@ -69,7 +69,7 @@ def test_another_dtype_other_problems_and_other_tensors_are_another_job() -> Non
     job = Job("minimath", decoder="mask", model="some/id")
     toys = [ToyModel(), ToyModel()]
     toys[1].embedding = toys[1].embedding + 1
-    assert jobs.model_digest(toys[0]) == jobs.model_digest(ToyModel())
+    assert model_digest(toys[0]) == model_digest(ToyModel())
     names = {
         jobs.slug(job, "some/id", "a", {}),
         jobs.slug(job, "some/id", "b", {}),
@@ -78,10 +78,10 @@ def test_another_dtype_other_problems_and_other_tensors_are_another_job() -> Non
         *(jobs.slug(job, toy, "a", {}) for toy in toys),
     }
     assert len(names) == 6
-    digest = jobs.problems_digest(MATH, "validation", 3)
-    assert digest == jobs.problems_digest(MATH, "validation", 3)
-    assert digest != jobs.problems_digest(MATH, "validation", 2)
-    assert digest != jobs.problems_digest(MATH, "test", 3)
+    digest = problems_digest(MATH, "validation", 3)
+    assert digest == problems_digest(MATH, "validation", 3)
+    assert digest != problems_digest(MATH, "validation", 2)
+    assert digest != problems_digest(MATH, "test", 3)
 
 
 class Seen(Watch):

@@ -1,6 +1,7 @@
 """Saving and building: round trips, shards, what others can read, and reproducible weights."""
 
 import json
+import os
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from builders import CONFIGS, write_checkpoint, write_tokenizer
 from safetensors import safe_open
 
 import xpredflow.models as models
+from xpredflow.errors import InputError
 from xpredflow.models import FAMILIES, MaskedDiffusionModel
 
 
@@ -66,10 +68,11 @@ def test_a_failed_save_leaves_the_earlier_one(tmp_path, monkeypatch):
     models.save(old, tmp_path)
 
     def full(*args, **kwargs):
-        raise OSError("no space left on device")
+        raise OSError(28, "no space left on device")
 
     monkeypatch.setattr("safetensors.torch.save_file", full)
-    with pytest.raises(OSError, match="no space"):
+    kept = rf"cannot write '{tmp_path}': No space left.*make room.*stood there is unchanged"
+    with pytest.raises(InputError, match=kept):
         models.save(models.build(CONFIGS["llada"], 2), tmp_path)
     assert torch.equal(some_logits(models.load(tmp_path)), some_logits(old))
     assert len(list(tmp_path.iterdir())) == 2
@@ -112,3 +115,33 @@ def test_one_more_family_is_one_more_class():
         assert FAMILIES["ToyModelLM"] is Toy
     finally:
         FAMILIES.remove("ToyModelLM")
+
+
+def test_what_killed_saves_left_behind_is_removed(model, tmp_path):
+    alive = tmp_path / f".saving-{os.getpid()}-abc"
+    for left in (tmp_path / ".saving-old", tmp_path / ".saving-999999999-xyz", alive):
+        left.mkdir()
+        (left / "model.safetensors").write_bytes(b"half")
+    models.save(model, tmp_path)
+    assert [path.name for path in tmp_path.glob(".saving-*")] == [alive.name]
+
+
+def test_weights_that_are_not_finite_leave_the_old_checkpoint(checkpoint, tmp_path):
+    model = models.load(checkpoint[0])
+    models.save(model, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with torch.no_grad():
+        model.embedding[0, 0] = torch.nan
+    with pytest.raises(InputError, match="holds NaN or infinity"):
+        models.save(model, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_tokenizer_of_another_model_is_found_when_it_is_loaded(tmp_path):
+    write_checkpoint(tmp_path, "llada", tokenizer=True)
+    file = tmp_path / "tokenizer.json"
+    content = json.loads(file.read_text())
+    content["model"]["vocab"]["zzz"] = 400
+    file.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"'zzz' with id 400, but the embedding has 288 rows"):
+        models.load(tmp_path)

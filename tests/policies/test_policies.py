@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 from scipy import special, stats
 from toy import ToyModel, prompts
 
@@ -206,3 +207,22 @@ def test_bad_policies_are_explained(spec: str, message: str) -> None:
 def test_only_a_learned_policy_has_a_temperature() -> None:
     with pytest.raises(InputError, match="not sampled"):
         generate(ToyModel(), prompts(1), policy="confidence", policy_temperature=2.0)
+
+
+def test_a_policy_of_nan_is_blamed_itself(tmp_path: Path) -> None:
+    save_policy(BetaNetwork(), tmp_path / "p", {})
+    weights = load_file(tmp_path / "p.safetensors")
+    weights["mean.bias"][:] = torch.nan
+    save_file(weights, tmp_path / "p.safetensors")
+    with pytest.raises(InputError, match=r"p.safetensors.*mean.bias holds NaN or infinity"):
+        load_policy(tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "[" * 10**5, '{"config": 3}', '{"config": {}, "training": 3}']
+)
+def test_a_description_that_is_none_is_named(tmp_path: Path, text: str) -> None:
+    save_policy(BetaNetwork(), tmp_path / "p", {})
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(InputError, match=r"p.safetensors.*cannot be read"):
+        load_policy(tmp_path / "p")

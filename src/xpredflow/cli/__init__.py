@@ -1,7 +1,10 @@
 """The command line. A command's file is imported when the command is called: --help is instant."""
 
 import os
+import re
 import sys
+import warnings
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, NamedTuple
@@ -12,7 +15,8 @@ from typer.main import get_command, get_group
 
 from xpredflow import __version__
 from xpredflow.cli.training_flags import GroupedCommand
-from xpredflow.errors import InputError, unknown_name
+from xpredflow.errors import InputError, Recovered, unknown_name
+from xpredflow.files import explained
 
 
 class Lazy(NamedTuple):
@@ -89,11 +93,41 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(2) from None
+            raise _failed(str(error)) from None
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # whatever the place that reads or writes has not said itself
+            raise _failed(f"{_place(error)}: {explained(error)}") from None
+        except (MemoryError, RuntimeError) as error:
+            if not isinstance(error, MemoryError) and not _OUT_OF_MEMORY.search(str(error)):
+                raise
+            raise _failed(
+                "out of memory: decode fewer prompts at once (max_batch), shorter answers"
+                " (gen_length), or load the weights in a smaller dtype"
+            ) from None
         except KeyboardInterrupt:  # where a command has more to say it has said so
             typer.echo("interrupted: nothing was kept; the same command begins anew", err=True)
             raise typer.Exit(130) from None
+
+
+# In the words of torch, for a processor and for an accelerator.
+_OUT_OF_MEMORY = re.compile(r"can't allocate memory|[Oo]ut of memory")
+
+
+def _failed(message: str) -> typer.Exit:
+    """What went wrong, in one line that a terminal can show; exit code 2."""
+    line = " ".join(message.split())
+    typer.echo(
+        f"error: {''.join(c if c.isprintable() else ascii(c)[1:-1] for c in line)}", err=True
+    )
+    return typer.Exit(2)
+
+
+def _place(error: OSError) -> str:
+    """The file that an error of the system is about."""
+    if error.filename is not None:
+        return f"cannot use {os.fsdecode(error.filename)!r}"
+    return "standard output cannot be written"
 
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -132,17 +166,52 @@ def xpredflow(
 
 def main() -> None:
     """The console script."""
+    _check_streams()
+    warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # a terminal without UTF-8 gets escapes rather than a crash in the middle of a text
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="xpredflow")
+        _run()
     except BrokenPipeError:  # `| head -1` has seen enough
-        _close_quietly()
+        _close_quietly(0)
+    except OSError as error:  # a full disk behind `>` may say so only at the end
+        typer.echo(f"error: standard output cannot be written: {explained(error)}", err=True)
+        _close_quietly(2)
 
 
-def _close_quietly() -> None:
+def _run() -> None:
+    try:
+        app(prog_name="xpredflow")
+    except SystemExit as ending:
+        if ending.code == 2:  # the error is said already
+            with suppress(OSError):
+                sys.stdout.flush()
+            _close_quietly(2)
+        sys.stdout.flush()
+        raise
+
+
+def _check_streams() -> None:
+    """A closed standard input is an empty one; without standard output nothing can be said."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.exit("error: standard output is closed: give it a place, such as > answers.txt")
+
+
+def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
+    """What was got round is a note to the user; other warnings are shown as ever."""
+    if issubclass(category, Recovered):
+        typer.echo(f"note: {message}", err=True)
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, *where[:2]))
+
+
+def _close_quietly(code: int) -> None:
     """What is still buffered has no reader: it must not be flushed when the interpreter ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(0)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)

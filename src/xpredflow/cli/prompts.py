@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from xpredflow.errors import InputError
+from xpredflow.files import parse_json
 
 Given = str | list[dict[str, str]]
 
@@ -84,8 +85,8 @@ def _split(text: str) -> list[str]:
 def _from_json(where: str, line: str) -> Given:
     expected = 'expected {"prompt": "..."} or {"messages": [{"role": "user", "content": "..."}]}'
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
+        record = parse_json(line)
+    except ValueError as error:
         raise InputError(f"{where}: not JSON ({error}): {expected} per line") from error
     if not isinstance(record, dict) or ("prompt" in record) == ("messages" in record):
         raise InputError(f"{where}: {line[:60]}: {expected}")

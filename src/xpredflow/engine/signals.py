@@ -82,6 +82,7 @@ def mixture(
     signals: Signals, table: Float[Tensor, "V E"], k: int | None = 1
 ) -> Float[Tensor, "B N E"]:
     """X_pred: top-k predicted embeddings by renormalised probability; None is the full softmax."""
+    k = k if k is None else min(k, len(table))
     if k == 1:
         return table[signals.tokens].float()
     if k is None:

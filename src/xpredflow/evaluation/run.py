@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, Unpack, runtime_checkable
 
@@ -19,6 +19,7 @@ from xpredflow.engine.loop import decode_steps
 from xpredflow.engine.request import DEFAULT_DECODER, DecodeOptions, resolve
 from xpredflow.engine.steps import Decoded, Step
 from xpredflow.errors import InputError
+from xpredflow.evaluation.identity import identity, problems_digest
 from xpredflow.evaluation.samples import Job, Records, Sample
 from xpredflow.evaluation.statistics import Summary, summarise
 from xpredflow.processes import Share, gathered
@@ -116,6 +117,8 @@ def evaluate(
     settings, built = resolve(decoder or job.decoder, _options(task, job), model)
     file = None
     if out is not None:
+        problems = problems_digest(task, split, job.limit)
+        job = replace(job, identity=identity(model, built, problems))
         ending = ".jsonl" if share.world == 1 else f".{share.rank}.jsonl"
         file = Path(out).expanduser() / f"{task.name}{ending}"
     opens = task.runs_programs and run is None

@@ -9,7 +9,8 @@ from typing import Any
 
 from xpredflow.engine.request import DEFAULT_DECODER
 from xpredflow.errors import InputError
-from xpredflow.jsonl import JsonLines, Line, read_lines
+from xpredflow.evaluation.identity import differences
+from xpredflow.jsonl import JsonLines, Line, as_record, read_lines
 from xpredflow.tasks.generated.splits import HELD_OUT
 
 
@@ -17,7 +18,8 @@ from xpredflow.tasks.generated.splits import HELD_OUT
 class Job:
     """What is evaluated; two jobs that are equal give the same samples.
 
-    `data` tells one's own problems apart from what their file held before.
+    `data` tells one's own problems apart from what their file held before; `identity` does so for
+    the weights and everything else that has the same name as something else (see identity.py).
     """
 
     task: str
@@ -29,6 +31,7 @@ class Job:
     model: str = ""
     template: str | None = None
     data: str = ""
+    identity: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("limit", "samples"):
@@ -61,10 +64,10 @@ class Records:
             return
         header = {"job": _plain(job)}
         before = read_lines(path)
-        if before and not _is_of(before[0], header):
+        if before and (changed := _changed(before[0], header)):
             raise InputError(
-                f"{str(path)!r} holds samples of another evaluation ({str(before[0])[:120]}):"
-                " choose another file, or repeat that evaluation's options to go on with it"
+                f"{str(path)!r} holds samples of another evaluation ({changed}): choose another"
+                " place for the samples, or repeat that evaluation as it was to go on with it"
             )
         self.store = JsonLines(path, header)
         # what another number of processes did before, each in a file of its own
@@ -90,24 +93,25 @@ def _plain(job: Job) -> Line:
         ) from error
 
 
-def _is_of(line: Line, header: Line) -> bool:
-    """Whether both name the same job; what an older file says nothing of is as by default."""
+def _changed(line: Line, header: Line) -> str:
+    """What differs between two jobs; what an older file says nothing of is as by default."""
     try:
-        return asdict(Job(**line["job"])) == header["job"]
-    except (KeyError, TypeError, InputError):
-        return False
+        then = asdict(as_record(Job, line["job"], "the first line"))
+    except (KeyError, TypeError, AttributeError, InputError):
+        return f"its first line is {str(line)[:120]}"
+    return differences(then, header["job"]) or ("" if then == header["job"] else "its options")
 
 
 def _lines_of(path: Path, header: Line) -> list[Line]:
     lines = read_lines(path)
-    return lines[1:] if lines and _is_of(lines[0], header) else []
+    return lines[1:] if lines and not _changed(lines[0], header) else []
 
 
 def _samples(lines: list[Line], path: Path) -> Iterator[Sample]:
     for number, line in enumerate(lines, start=2):
         try:
-            yield Sample(**line)
-        except TypeError as error:
+            yield as_record(Sample, line, "its object")
+        except InputError as error:
             raise InputError(
                 f"{path}, line {number} is no sample ({error}): it was written by another version;"
                 " choose another place for the samples"

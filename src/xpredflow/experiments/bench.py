@@ -11,8 +11,9 @@ from xpredflow.engine import request as engine
 from xpredflow.engine.budget import describe_budget, resolve_budget
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.evaluation import run as evaluation
+from xpredflow.evaluation.identity import problems_digest
 from xpredflow.evaluation.run import Job, Records, Summary, evaluate_job, summarise
-from xpredflow.experiments.jobs import problems_digest, slug
+from xpredflow.experiments.jobs import slug
 from xpredflow.experiments.rules import Rules
 from xpredflow.models import embedded
 from xpredflow.sandbox import Sandbox

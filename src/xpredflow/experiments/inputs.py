@@ -1,12 +1,12 @@
 """What a reproduction is made from, as the user named it; what is missing is said by its option."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from xpredflow.decoders import make_policy
+from xpredflow.decoders import make_decoder, make_policy
 from xpredflow.errors import InputError
+from xpredflow.files import read_object
 from xpredflow.models import embedded
 
 # What each input is and where it comes from, for whoever left it out.
@@ -108,9 +108,11 @@ def softness_of(checkpoint: str) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        found = json.loads(file.read_text())
-        return {name: found[name] for name in SOFTNESS if name in found}
-    except (json.JSONDecodeError, TypeError) as error:
+        found = read_object(file, "restore it")
+        own = {name: found[name] for name in SOFTNESS if name in found}
+        make_decoder("soft", own)
+        return own
+    except InputError as error:
         raise InputError(
             f"{str(file)!r} cannot be read ({error}): expected an object with {', '.join(SOFTNESS)}"
         ) from error

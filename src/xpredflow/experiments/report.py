@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 from xpredflow.experiments.bench import Bench
 from xpredflow.experiments.claims import Outcome
 from xpredflow.experiments.inputs import Inputs
-from xpredflow.files import write_atomically
+from xpredflow.files import make_directory, write_atomically
 
 NO_PICTURE = (
     "There is no picture, because matplotlib is not installed: pip install 'xpredflow[plot]'."
@@ -69,7 +69,7 @@ class Probe:
 
 def write(report: Report, name: str, out: Path, command: str) -> str:
     """OUT/NAME.md, .json and .png where there is a picture; the Markdown."""
-    out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     picture = None
     if report.draw is not None:
         picture = f"{name}.png" if report.draw(out / f"{name}.png") else ""

@@ -1,6 +1,5 @@
 """The paper's tables by name, in its order: choosing, making and listing them."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from xpredflow.experiments.bench import Bench, Plan, Trial, Watch
 from xpredflow.experiments.inputs import Inputs
 from xpredflow.experiments.paper_tables import ABLATIONS, MAIN, SOFTMASK
 from xpredflow.experiments.report import Report, Table
-from xpredflow.files import write_atomically
+from xpredflow.files import make_directory, read_object, write_atomically
 from xpredflow.registry import TABLES
 from xpredflow.tasks.base import Generated
 
@@ -90,12 +89,18 @@ def write_index(out: Path, left_out: dict[str, str] | None = None) -> None:
     ]
     if reasons:
         parts += ["## Left out", "\n".join(reasons)]
-    out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     write_atomically(out / "README.md", "\n\n".join(parts) + "\n")
 
 
 def _line(name: str, file: Path) -> str:
-    made = json.loads(file.read_text())
-    claims = [claim["holds"] for claim in made["claims"]]
-    held = f", {sum(claims)} of {len(claims)} claims hold" if claims else ""
-    return f"- [{made['title']}]({name}.md){held}; `{made['command']}`"
+    made = read_object(file, "remove it")
+    try:
+        claims = [bool(claim["holds"]) for claim in made["claims"]]
+        held = f", {sum(claims)} of {len(claims)} claims hold" if claims else ""
+        return f"- [{made['title']}]({name}.md){held}; `{made['command']}`"
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"{file} is no table of ours ({type(error).__name__}: {error}): remove it, or make it"
+            " again"
+        ) from error

@@ -5,6 +5,43 @@ from typing import Any
 from xpredflow.errors import InputError
 
 REQUIRED: Any = object()
+# Modules are made one by one for these; of anything else there may be as many as LARGEST.
+COUNTED = {"n_layers": 4096, "num_hidden_layers": 4096, "num_experts": 65536}
+LARGEST = 2**24
+_LENGTHS = ("max_sequence_length", "max_position_embeddings")  # of no tensor
+_WIDTHS = (
+    *("d_model", "hidden_size", "mlp_hidden_size", "intermediate_size", "moe_intermediate_size"),
+    *("vocab_size", "embedding_size", "n_heads", "num_attention_heads", "head_dim"),
+)
+_HALVES = {"float16": "F16", "bfloat16": "BF16"}
+
+
+def check_sizes(config: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> None:
+    """Refuse sizes that the stored tensors cannot have, before anything is built from them."""
+    longest = max((max(shape, default=0) for shape in shapes.values()), default=0)
+    for names, most, what in (
+        (COUNTED, len(shapes), f"the checkpoint has {len(shapes)} tensors in all"),
+        (_WIDTHS, longest, f"no tensor of the checkpoint is wider than {longest}"),
+    ):
+        for name in names:
+            value = config.get(name)
+            if type(value) is int and value > most:
+                raise InputError(
+                    f"config.json: {name} is {value}, but {what}: use the config.json published"
+                    " with the weights"
+                )
+
+
+def check_stored_dtype(config: dict[str, Any], stored: set[str]) -> None:
+    """Both halves of a float have two bytes: read as the other one, weights are noise."""
+    name = next((n for n in ("dtype", "torch_dtype") if n in config), "")
+    said = config.get(name)
+    if isinstance(said, str) and said in _HALVES and stored & {*_HALVES.values()} - {_HALVES[said]}:
+        raise InputError(
+            f"config.json: {name} is {said!r}, but the weights' headers say"
+            f" {', '.join(sorted(stored))}: one of them is wrong; download the checkpoint again, or"
+            f" correct {name}"
+        )
 
 
 class Fields:
@@ -28,17 +65,19 @@ class Fields:
     def whole(self, name: str, default: Any = REQUIRED, least: int = 1) -> int:
         """A whole number of at least `least`."""
         value = self._value(name, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        most = COUNTED.get(name, 2**31 if name in _LENGTHS else LARGEST)
+        if type(value) is not int or not least <= value <= most:
             raise InputError(
-                f"config.json: {name} is {value!r}; expected a whole number of at least {least}"
+                f"config.json: {name} is {value!r:.60}; expected a whole number from {least} to"
+                f" {most}"
             )
         return value
 
     def real(self, name: str, default: Any = REQUIRED) -> float:
         """A positive number."""
         value = self._value(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise InputError(f"config.json: {name} is {value!r}; expected a positive number")
+        if type(value) not in (int, float) or not 0 < value < 1e30:  # NaN is in no range
+            raise InputError(f"config.json: {name} is {value!r:.60}; expected a positive number")
         return float(value)
 
     def token(self, name: str, default: Any, vocabulary: int) -> int:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel, Place, on_meta
+from xpredflow.models.config import check_sizes, check_stored_dtype
 from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
 from xpredflow.models.masked_lm import is_masked_lm, load_masked_lm
@@ -21,8 +22,15 @@ from xpredflow.models.quantize import (
     pack,
     refuse_packed_layout,
 )
-from xpredflow.models.shards import Stored, stored_tensors
-from xpredflow.models.source import SMALL, WEIGHTS, load_tokenizer, locate, read_config
+from xpredflow.models.shards import NAMES, Stored, stored_tensors
+from xpredflow.models.source import (
+    SMALL,
+    WEIGHTS,
+    check_vocabulary,
+    load_tokenizer,
+    locate,
+    read_config,
+)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SINGLE = ("cpu", "mps", "meta")  # kinds of which a machine has one
@@ -60,9 +68,15 @@ def load(
     family = family_of(config)
     tokenizer = load_tokenizer(directory)
     config = completed(config, overrides, tokenizer, directory, name)
-    model = on_meta(family, config)
+    if not local:
+        on_meta(family, config)
     directory = locate(source, revision, WEIGHTS)
-    fill(model, stored_tensors(directory), wanted, target, packed)
+    stored = stored_tensors(directory)
+    check_sizes(config, {key: tensor.shape for key, tensor in stored.items()})
+    check_stored_dtype(config, {NAMES[tensor.dtype] for tensor in stored.values()})
+    model = on_meta(family, config)
+    fill(model, stored, wanted, target, packed)
+    check_vocabulary(tokenizer, len(model.embedding), directory)
     model.attach(tokenizer)
     model.defaults = read_defaults(directory)
     model.name = name

@@ -6,6 +6,7 @@ until the mapping goes: a load would peak at twice the weights. Plain reads do n
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from xpredflow.errors import InputError
+from xpredflow.files import is_finite, read_object
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 DTYPES = {
@@ -23,6 +25,7 @@ DTYPES = {
     "F16": torch.float16,
     "BF16": torch.bfloat16,
 }
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 CHUNK = 16 * 2**20
 LONGEST_HEADER = 100_000_000  # the limit of the format
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
@@ -37,6 +40,11 @@ class Stored:
     dtype: torch.dtype
     shape: tuple[int, ...]
     start: int
+
+    @property
+    def end(self) -> int:
+        """Where its last byte ends."""
+        return self.start + math.prod(self.shape) * self.dtype.itemsize
 
     def read_into(self, target: Tensor) -> None:
         """Copy the values into a contiguous tensor of this shape, of any dtype and device."""
@@ -58,6 +66,12 @@ class Stored:
                 count = min(CHUNK // size, flat.numel() - done)
                 self._fill(file, memoryview(buffer)[: count * size])
                 values = torch.frombuffer(buffer, dtype=self.dtype, count=count)
+                if not is_finite(values):
+                    raise InputError(
+                        f"tensor {self.key!r} in {self.file} holds NaN or infinity: the weights"
+                        " are damaged, or stored in another dtype than their header says;"
+                        " download them again"
+                    )
                 yield flat[done : done + count], values
 
     def _fill(self, file: Any, buffer: memoryview) -> None:
@@ -89,20 +103,49 @@ def read_header(file: Path) -> list[Stored]:
             raise InputError(f"{file} is truncated or corrupt (bad header): download it again")
         text = stream.read(length)
     try:
-        entries: dict[str, Any] = json.loads(text)
+        entries = _unique_keys(file, text)
         entries.pop("__metadata__", None)
         tensors = [_entry(file, key, entry, 8 + length) for key, entry in entries.items()]
-        end = 8 + length + max((e["data_offsets"][1] for e in entries.values()), default=0)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{file} is corrupt (unreadable header): download it again") from error
+    tensors.sort(key=lambda stored: (stored.start, stored.end))
+    _check_cover(file, tensors, 8 + length, size)
+    return tensors
+
+
+def _unique_keys(file: Path, text: bytes) -> dict[str, Any]:
+    """The header; of two entries with one name a reader would have to guess which is meant."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            twice = next(
+                key for key, count in Counter(key for key, _ in pairs).items() if count > 1
+            )
+            raise InputError(f"{file} is corrupt: its header names {twice!r} twice")
+        return found
+
+    entries = json.loads(text, object_pairs_hook=unique)
+    if not isinstance(entries, dict):
+        raise TypeError
+    return entries
+
+
+def _check_cover(file: Path, tensors: list["Stored"], first: int, size: int) -> None:
+    """Every byte belongs to one tensor, as the format wants it: none to two, none to nobody."""
+    end, before = first, "the header"
+    for stored in tensors:
+        if stored.start != end:
+            how = "overlap" if stored.start < end else "leave a hole between them"
+            raise InputError(f"{file} is corrupt: {before} and tensor {stored.key!r} {how}")
+        end, before = stored.end, f"tensor {stored.key!r}"
     if size != end:
         raise InputError(
             f"{file} is truncated or corrupt: it has {size} bytes, its header promises {end}; "
             "download it again"
         )
-    return sorted(tensors, key=lambda stored: stored.start)
 
 
 def _entry(file: Path, key: str, entry: dict[str, Any], base: int) -> Stored:
@@ -111,8 +154,8 @@ def _entry(file: Path, key: str, entry: dict[str, Any], base: int) -> Stored:
             f"tensor {key!r} in {file} is stored as {entry['dtype']}; expected one of "
             f"{', '.join(DTYPES)} (quantised checkpoints are not supported)"
         )
-    dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
-    start, end = entry["data_offsets"]
+    dtype, shape = DTYPES[entry["dtype"]], tuple(map(_whole, entry["shape"]))
+    start, end = map(_whole, entry["data_offsets"])
     if start < 0 or end - start != math.prod(shape) * dtype.itemsize:
         raise InputError(
             f"{file} is corrupt: tensor {key!r} of shape {shape} cannot have {end - start} bytes; "
@@ -121,26 +164,35 @@ def _entry(file: Path, key: str, entry: dict[str, Any], base: int) -> Stored:
     return Stored(key, file, dtype, shape, base + start)
 
 
+def _whole(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError(value)
+    return value
+
+
 def _files(directory: Path) -> list[Path]:
     if (directory / SINGLE).is_file():
         return [directory / SINGLE]
     if not (directory / INDEX).is_file():
         raise _no_weights(directory)
-    try:
-        names = set(
-            json.loads((directory / INDEX).read_text(encoding="utf-8"))["weight_map"].values()
-        )
-        files = [directory / Path(name).name for name in sorted(names)]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    index = read_object(directory / INDEX, "download it again").get("weight_map")
+    if not isinstance(index, dict) or not index or not all(map(_is_file_name, index.values())):
         raise InputError(
-            f"{directory / INDEX} is not a weight index (JSON with a weight_map): download it again"
-        ) from error
+            f"{directory / INDEX} is not a weight index: expected a weight_map from tensors to"
+            " names of files beside it; download it again"
+        )
+    files = [directory / name for name in sorted(set(index.values()))]
     absent = [file.name for file in files if not file.is_file()]
     if absent:
         raise InputError(
             f"{INDEX} lists {', '.join(absent)}, but {directory} has no such file: download it"
         )
     return files
+
+
+def _is_file_name(name: Any) -> bool:
+    """Of a file in the same directory, not of one that a checkpoint would reach outside it."""
+    return isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors")
 
 
 def _no_weights(directory: Path) -> InputError:

@@ -60,7 +60,13 @@ def read_config(directory: Path) -> dict[str, Any]:
         raise InputError(
             f"{directory} has no config.json: expected the directory of a whole checkpoint"
         )
-    return read_object(file, "download it again")
+    config = read_object(file, "download it again")
+    named = config.get("architectures") or []
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise InputError(
+            f"{file}: architectures is {named!r:.60}; expected a list of names: download it again"
+        )
+    return config
 
 
 def load_tokenizer(directory: Path) -> Any:
@@ -110,3 +116,18 @@ def stored_id(directory: Path, token: str) -> int | None:
 def _tokenizer_settings(directory: Path) -> dict[str, Any]:
     file = directory / "tokenizer_config.json"
     return read_object(file, "download it again") if file.is_file() else {}
+
+
+def check_vocabulary(tokenizer: Any, rows: int, directory: Path) -> None:
+    """Refuse a tokenizer with ids that the embedding table has no rows for."""
+    token, largest = max(
+        (() if tokenizer is None else tokenizer.get_vocab().items()),
+        key=lambda pair: pair[1],
+        default=("", -1),
+    )
+    if largest >= rows:
+        raise InputError(
+            f"the tokenizer in {directory} has the token {token!r:.40} with id {largest}, but the"
+            f" embedding has {rows} rows: tokenizer.json belongs to another model, download it"
+            " again"
+        )

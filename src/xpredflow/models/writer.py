@@ -2,13 +2,14 @@
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from torch import Tensor
 
-from xpredflow.files import save_tensors
+from xpredflow.files import make_directory, save_tensors, write_atomically, writing
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.defaults import write_defaults
 from xpredflow.models.module_adapter import Wrapped
@@ -16,6 +17,7 @@ from xpredflow.models.quantize import refuse_quantised
 from xpredflow.models.shards import INDEX, SINGLE
 
 SHARD_BYTES = 4_000_000_000
+DRAFT = ".saving-"  # then the process that writes it
 
 
 def save(
@@ -27,9 +29,13 @@ def save(
     """
     refuse_quantised(model, "saved")
     directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
+    _clean_up(directory)
     # Everything is complete in a neighbouring directory before the first file is renamed.
-    with tempfile.TemporaryDirectory(prefix=".saving-", dir=directory) as temporary:
+    with (
+        writing(directory, "the checkpoint that stood there is unchanged"),
+        tempfile.TemporaryDirectory(prefix=f"{DRAFT}{os.getpid()}-", dir=directory) as temporary,
+    ):
         draft = Path(temporary)
         if isinstance(model, Wrapped):
             model.write(draft)
@@ -39,6 +45,14 @@ def save(
             model.tokenizer.save_pretrained(str(draft))
         write_defaults(model.defaults, draft)
         _publish(draft, directory)
+
+
+def _clean_up(directory: Path) -> None:
+    """Remove the drafts of processes that were killed while they saved."""
+    for draft in directory.glob(f"{DRAFT}*"):
+        pid = draft.name.removeprefix(DRAFT).partition("-")[0]
+        if not (pid.isdigit() and Path(f"/proc/{pid}").exists()):
+            shutil.rmtree(draft, ignore_errors=True)
 
 
 def _write(model: MaskedDiffusionModel, draft: Path, max_shard_bytes: int) -> None:
@@ -109,4 +123,4 @@ def _config(model: MaskedDiffusionModel) -> dict:
 
 
 def _write_json(file: Path, content: dict) -> None:
-    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_atomically(file, json.dumps(content, indent=2) + "\n")

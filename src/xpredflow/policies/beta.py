@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from xpredflow.engine.randomness import numpy_generator
 from xpredflow.engine.signals import features
 from xpredflow.errors import InputError
-from xpredflow.files import save_tensors, write_atomically
+from xpredflow.files import explained, is_finite, read_object, save_tensors, write_atomically
 from xpredflow.policies.beta_config import BetaConfig
 from xpredflow.types import Action, Signals, StepInfo
 
@@ -117,7 +117,6 @@ def sample(
 def save_policy(network: BetaNetwork, path: Path, training: dict[str, Any]) -> None:
     """FILE.safetensors with the weights, FILE.json with the shape and how it was trained."""
     path = path.with_suffix(".safetensors")
-    path.parent.mkdir(parents=True, exist_ok=True)
     about = {"config": asdict(network.config), "training": training}
     save_tensors(network.state_dict(), path)
     write_atomically(path.with_suffix(".json"), json.dumps(about, indent=2) + "\n")
@@ -137,7 +136,11 @@ def policy_files(source: str | Path) -> tuple[Path, Path]:
     path = embedded_policies().get(str(source)) or Path(source)
     pair = path.with_suffix(".safetensors"), path.with_suffix(".json")
     for file in pair:
-        if not file.is_file():
+        try:
+            there = file.is_file()
+        except OSError as error:  # a name that no file can have
+            raise InputError(f"policy {str(source)!r:.80}: {explained(error)}") from error
+        if not there:
             names = ", ".join(embedded_policies())
             raise InputError(
                 f"policy file {str(file)!r} does not exist: a learned policy is the pair"
@@ -154,14 +157,26 @@ def load_policy(source: str | Path, temperature: float | None = None) -> Learned
     """
     weights, about = policy_files(source)
     try:
-        description = json.loads(about.read_text())
+        description = read_object(about, "restore it")
         network = BetaNetwork(BetaConfig(**description["config"]))
-        network.load_state_dict(load_file(weights))
-    except (json.JSONDecodeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        tensors = load_file(weights)
+        if bad := next((name for name, t in tensors.items() if not is_finite(t)), None):
+            raise InputError(f"{bad} holds NaN or infinity")
+        network.load_state_dict(tensors)
+        trained = description.get("training", {})
+        config = dict(trained.get("config", {}))
+    # ValueError: bad JSON, bad settings, bad values
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+        SafetensorError,
+    ) as error:
         raise InputError(
             f"policy {str(weights)!r} cannot be read ({error}): train it anew or restore the pair"
             " of files from where it was saved"
         ) from error
-    config = description.get("training", {}).get("config", {})
     trained_with = {OLD_NAMES.get(str(name), str(name)): v for name, v in config.items()}
     return LearnedPolicy(network.eval(), temperature, trained_with, str(source))

@@ -14,6 +14,7 @@ ISOLATIONS = ("bubblewrap", "landlock", "none")
 # would be exempt from the limit on processes.)
 UNUSED_UID = 1_977_181_204
 BOX = "/box"
+PACKAGES = ("site-packages", "dist-packages")
 BOX_BYTES = 16 * 2**20
 _INSIDE = str(Path(__file__).parent / "inside")
 _INSIDE_THERE = "/sandbox/inside"
@@ -38,10 +39,17 @@ def command(isolation: str, resources: ExitStack) -> tuple[list[str], dict[str, 
         return [*_bubblewrap(files, environment), *python], environment
     if isolation == "landlock":
         # No place to write at all: Landlock has no limit on how much, and no end that wipes it.
-        readable = [files.standard_library, *files.libraries]
-        return _python(_INSIDE, isolation, "", *readable), environment
+        # Installed packages stay closed: with ours, a program could make the hidden tests anew.
+        readable = [*_own_files(files.standard_library), *files.libraries]
+        return _python(_INSIDE, isolation, files.standard_library, *readable), environment
     box = resources.enter_context(tempfile.TemporaryDirectory(prefix="xpredflow-"))
     return _python(_INSIDE, isolation, box), environment
+
+
+def _own_files(library: str) -> list[str]:
+    """What lies in a standard library, without the packages that were installed into it."""
+    names = sorted({*os.listdir(library)} - {*PACKAGES})
+    return [os.path.join(library, name) for name in names]
 
 
 def _python(inside: str, isolation: str, box: str, *readable: str) -> list[str]:
@@ -81,7 +89,7 @@ def _bubblewrap(files: python_files.PythonFiles, environment: dict[str, str]) ->
         words += ["--symlink", target, link]
     if files.loader and files.loader not in files.libraries:
         words += ["--ro-bind", os.path.realpath(files.loader), files.loader]
-    for packages in ("site-packages", "dist-packages"):
+    for packages in PACKAGES:
         hidden = os.path.join(files.standard_library, packages)
         if os.path.isdir(hidden):
             words += ["--tmpfs", hidden, "--remount-ro", hidden]

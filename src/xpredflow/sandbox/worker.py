@@ -10,12 +10,14 @@ from typing import Any
 
 from xpredflow.sandbox.inside.asking import ENDED, TIMED_OUT
 from xpredflow.sandbox.inside.candidate import OUT_OF_MEMORY
-from xpredflow.sandbox.inside.limits import Limits
+from xpredflow.sandbox.inside.limits import MOST_FILES, Limits
 from xpredflow.sandbox.inside.values import MAX_BYTES, load
 from xpredflow.sandbox.launcher import Unavailable, command
 from xpredflow.tasks.base import Verdict
 
 START_SECONDS = 30.0
+LONGEST_REASON = 400  # characters
+TOO_MANY_FILES = f"the program made more than {MOST_FILES} files"
 GRACE_SECONDS = 10.0  # beyond the run's own, before a silent worker counts as dead
 
 
@@ -71,11 +73,15 @@ class Worker:
             self.close()  # the caller starts a new worker, with a new empty directory
         if verdict is None:
             self.close()  # what the judge has not read is still in the pipe
-            if os.WIFSIGNALED(body["judge"]):
+            if body["files"]:
+                return Verdict(False, TOO_MANY_FILES)
+            if body["late"]:
                 return Verdict(False, f"timed out after {limits.seconds} s, in the tests")
-            raise WorkerDied("the judge broke off")
+            raise WorkerDied(f"the judge was killed{_by(body['judge'])}, perhaps for memory")
         passed, reason = verdict
-        return Verdict(passed is True, _in_words(reason, body["candidate"], limits))
+        if body["files"]:
+            return Verdict(False, TOO_MANY_FILES)
+        return Verdict(passed is True, plain(_in_words(reason, body["candidate"], limits)))
 
     @property
     def closed(self) -> bool:
@@ -124,6 +130,16 @@ class Worker:
         waiter.register(fd, event)
         if not waiter.poll(max(0.0, deadline - time.monotonic()) * 1000):
             raise WorkerDied("the worker does not answer")
+
+
+def plain(reason: str) -> str:
+    """A reason on one short line, whatever a program has put into it."""
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in reason[: 2 * LONGEST_REASON])
+    return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 3] + "..."
+
+
+def _by(status: int) -> str:
+    return f" by {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) else ""
 
 
 def _in_words(reason: str, status: int, limits: Limits) -> str:

@@ -127,7 +127,7 @@ def _check_columns(file: Path, rows: list[Row], columns: dict[str, str]) -> None
 def _problem(fields: Fields, grader: str | None, name: str) -> Problem:
     question = asked(fields)
     chosen = fields.values.get("grader") or grader
-    if chosen not in GRADERS:
+    if not isinstance(chosen, str) or chosen not in GRADERS:
         raise fields.fail("grader", f"choose {', '.join(GRADERS)}, or give one with --grader")
     meta: dict[str, Any] = {"grader": chosen, **GRADERS[chosen].prepare(fields)}
     split = fields.values.get("split")

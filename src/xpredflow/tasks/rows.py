@@ -1,19 +1,19 @@
 """Rows of problems or prompts, from a file on this machine or from the Hugging Face hub."""
 
 import gzip
-import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpredflow.errors import InputError
+from xpredflow.files import parse_json
 
 Rows = list[dict[str, Any]]
 
 
-def read_rows(source: str | Path, hub_files: Sequence[str], fields: Sequence[str]) -> Rows:
+def read_rows(source: str | Path, hub_files: Sequence[str], fields: Mapping[str, type]) -> Rows:
     """Rows with at least `fields`, from a .jsonl, .jsonl.gz or .parquet file, or a hub dataset.
 
     `source` is a path, or a hub id such as 'openai/gsm8k', of which `hub_files` are read.
@@ -110,7 +110,7 @@ def _read_json(path: Path) -> list[tuple[str, Any]]:
 
 def _parse(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError as error:
         raise InputError(f"{where} is not JSON ({error}): expected {_EXAMPLE}") from error
 
@@ -122,13 +122,21 @@ def _read_parquet(path: Path) -> Rows:
         raise InputError(
             f"{path.name} is a parquet file: pip install pyarrow, or pass the .jsonl file"
         ) from error
-    return parquet.read_table(path).to_pylist()
+    try:
+        return parquet.read_table(path).to_pylist()
+    except (OSError, ValueError) as error:  # pyarrow's own errors are among these
+        raise InputError(f"{path} cannot be read ({error}): expected a parquet file") from error
 
 
-def _checked(path: Path, fields: Sequence[str]) -> Rows:
+def _checked(path: Path, fields: Mapping[str, type]) -> Rows:
     rows = rows_of_file(path)
     for where, row in rows:
-        missing = [field for field in fields if field not in row]
-        if missing:
-            raise InputError(f"{where}: no field {missing[0]!r}; is it another file?")
+        for name, kind in fields.items():
+            if name not in row:
+                raise InputError(f"{where}: no field {name!r}; is it another file?")
+            if type(row[name]) is not kind:
+                raise InputError(
+                    f"{where}: {name} is {row[name]!r:.60}; expected a {kind.__name__}: is it"
+                    " another file?"
+                )
     return [row for _, row in rows]

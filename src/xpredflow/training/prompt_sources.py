@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from xpredflow.engine.prompts import Prompt
 from xpredflow.errors import InputError
+from xpredflow.models.digests import short
 from xpredflow.tasks import BENCHMARKS, TASKS, Task, is_own, make_task
 from xpredflow.tasks.base import Runner, Verdict, prompt_of
 from xpredflow.tasks.graders import Fields
@@ -78,7 +79,6 @@ class RowPrompts:
 
     judges = runs_programs = False
     response_length = None
-    digest = ""
 
     def __init__(
         self, source: str, rows: Sequence[Row], columns: Mapping[str, str] | None = None
@@ -91,6 +91,7 @@ class RowPrompts:
         self.prompts = [
             asked(Fields(row.where, values)) for row, values in zip(rows, named, strict=True)
         ]
+        self.digest = short(*map(str, self.prompts))
 
     def __len__(self) -> int:
         return len(self.prompts)
@@ -143,6 +144,6 @@ def prompt_source(
             " mine.py:MyTask), the path of a .jsonl, .jsonl.gz, .json or .parquet file, or a"
             " dataset on the hub such as allenai/tulu-3-sft-personas-code"
         )
-    found = read_rows(data, training_files(data), ())
+    found = read_rows(data, training_files(data), {})
     rows = [Row(f"{data}, row {number}", row) for number, row in enumerate(found, start=1)]
     return RowPrompts(data, rows, columns)

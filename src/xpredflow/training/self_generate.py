@@ -19,8 +19,9 @@ from xpredflow.engine.prompts import Prompt, encode
 from xpredflow.engine.request import DecodeOptions, Options, resolve
 from xpredflow.engine.steps import Decoded
 from xpredflow.errors import InputError
+from xpredflow.evaluation.identity import differences, identity
 from xpredflow.evaluation.run import Watch, Watcher, judged, seen, watching
-from xpredflow.files import write_atomically
+from xpredflow.files import read_object, write_atomically
 from xpredflow.jsonl import JsonLines, write_lines
 from xpredflow.processes import Share
 from xpredflow.sandbox import Sandbox
@@ -35,7 +36,8 @@ from xpredflow.types import Model
 class AnswerSpec:
     """Which answers: the same value gives the same file.
 
-    `digest` tells problems of a file of one's own apart from what it held before.
+    `digest` tells problems of a file of one's own apart from what it held before, `identity` the
+    weights, dtype, rules, policy and version from others of the same name.
     """
 
     model: str
@@ -47,6 +49,7 @@ class AnswerSpec:
     options: dict[str, Any] = field(default_factory=dict)
     retry: bool = False  # what the grader rejects is answered again, at full budget
     digest: str = ""
+    identity: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.limit < 1 or self.first < 0:
@@ -92,17 +95,22 @@ class AnswerFile:
         """How many prompts a finished file of the same kind already covers."""
         if not self.sidecar.is_file():
             return 0
-        before = json.loads(self.sidecar.read_text())
-        now = asdict(self.spec)
+        before = read_object(self.sidecar, "choose another file")
+        now = json.loads(json.dumps(asdict(self.spec)))
         # what an older file says nothing of is as it is by default
-        defaults = asdict(AnswerSpec("", ""))
-        for name in now.keys() - {"limit"}:
-            if before.get(name, defaults[name]) != now[name]:
-                raise InputError(
-                    f"{name} is {now[name]!r}, but {str(self.path)!r} was begun with"
-                    f" {before.get(name)!r}: choose another file, or repeat that value to go on"
-                )
-        return int(before["finished"])
+        then = {**asdict(AnswerSpec("", "")), **before, "limit": now["limit"]}
+        finished = then.pop("finished", None)
+        if changed := differences({name: then.get(name) for name in now}, now):
+            raise InputError(
+                f"{str(self.path)!r} was begun otherwise ({changed}): choose another file, or"
+                " repeat what it was begun with to go on"
+            )
+        if type(finished) is not int or finished < 0:
+            raise InputError(
+                f"{str(self.sidecar)!r}: finished is {finished!r}; expected a number of prompts:"
+                " choose another file"
+            )
+        return finished
 
     def begin(self) -> None:
         """Say what the parts are parts of."""
@@ -178,6 +186,8 @@ def self_generate(
         retry=retry,
         digest=prompts.digest,
     ).within(len(prompts))
+    _, built = resolve(spec.decoder, spec.options, model)
+    spec = replace(spec, identity=identity(model, built, prompts.digest))
     file = AnswerFile(Path(out).expanduser(), spec, share)
     check_judge(spec, prompts)
     if share.rank == 0:

@@ -41,6 +41,12 @@ def training(tmp_path: Path) -> Pretraining:
     return begin(SMALL, tmp_path / "run")
 
 
+def test_what_a_killed_run_left_behind_is_no_tokenizer_for_another(tmp_path: Path) -> None:
+    begin(replace(SMALL, vocabulary=640), tmp_path / "run")  # killed before its first state
+    again = begin(SMALL, tmp_path / "run")
+    assert len(again.model.embedding) == len(begin(SMALL, tmp_path / "new").model.embedding)
+
+
 def test_a_killed_run_ends_like_one_that_was_not(tmp_path: Path) -> None:
     whole = begin(SMALL, tmp_path / "whole", save_every=16)
     reports = list(whole)

@@ -36,10 +36,12 @@ class Candidate:
         self._channel = channel
         self.handles: dict[int, Handle] = {}  # stand for objects that the tests made in there
         self.failure: str | None = None
+        self.asked = 0  # how often tests used it; loading it is no test
         self._sent = self._answer = b""  # of the last call; put into words only when it failed
 
     def ask(self, *request: Any) -> Any:
         """The answer's value; a builtin exception if the candidate raised; or Failed."""
+        self.asked += request[0] != "load"
         answer = self._exchange(request)
         try:
             outcome = self._read(*load(answer, self.handles.__getitem__))

@@ -42,6 +42,8 @@ def decide(request: Request, channel: Channel) -> tuple[bool, str]:
         reason = str(failed)
     # A test may swallow any exception with a bare except; the candidate's failure stays.
     reason = candidate.failure or reason
+    if reason is None and not candidate.asked:
+        reason = "the tests never used the program: there is nothing that it passed"
     return reason is None, reason or PASSED
 
 
@@ -52,10 +54,27 @@ def _run_pairs(candidate: Candidate, name: str, pairs: list[Any]) -> str | None:
             got = call(*args)
         except Exception:
             return f"test {number}: {candidate.last_call()}, expected {short(expected)}"
-        # 1 == True == 1.0, and a function that returns another type is not the one asked for.
-        if type(got) is not type(expected) or got != expected:
+        if not identical(got, expected):
             return f"test {number}: {candidate.last_call()}, expected {short(expected)}"
     return None
+
+
+def identical(got: Any, expected: Any) -> bool:
+    """Equal, and of equal types all the way down.
+
+    1 == True == 1.0, and a function that returns another type is not the one asked for.
+    """
+    if type(got) is not type(expected) or got != expected:
+        return False
+    if type(got) in (list, tuple):
+        return all(map(identical, got, expected))
+    if type(got) in (set, frozenset):
+        theirs = {item: item for item in expected}
+        return all(identical(item, theirs[item]) for item in got)
+    if type(got) is dict:
+        keys = {key: key for key in expected}
+        return all(identical(k, keys[k]) and identical(v, expected[k]) for k, v in got.items())
+    return True
 
 
 def _run_suite(candidate: Candidate, request: Request, kinds: dict[str, Any]) -> str | None:

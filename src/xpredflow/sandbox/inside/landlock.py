@@ -22,8 +22,11 @@ def version() -> int:
     return max(0, _libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG))
 
 
-def restrict_to_reading(paths: Iterable[str]) -> None:
-    """Deny every file but these (directories with all beneath), and allow these to be read only."""
+def restrict_to_reading(paths: Iterable[str], listed: Iterable[str] = ()) -> None:
+    """Deny every file but these (directories with all beneath), and allow these to be read only.
+
+    Of the directories in `listed` the names of files can be seen as well, and nothing more.
+    """
     abi = version()
     if not abi:
         raise OSError("this kernel has no Landlock")
@@ -33,9 +36,10 @@ def restrict_to_reading(paths: Iterable[str]) -> None:
     attributes = struct.pack("<QQQ", files, network, scopes)
     size = 8 if abi < 4 else 16 if abi < 6 else 24
     ruleset = _call(_CREATE_RULESET, attributes, size, 0)
-    for path in paths:
+    both = _READ_FILE | _READ_DIR
+    granted = [(path, both if os.path.isdir(path) else _READ_FILE) for path in paths]
+    for path, rights in [*granted, *((path, _READ_DIR) for path in listed)]:
         beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        rights = _READ_FILE | _READ_DIR if os.path.isdir(path) else _READ_FILE
         _call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("<Qi", rights, beneath), 0)
         os.close(beneath)
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):

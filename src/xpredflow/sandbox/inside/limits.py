@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _CAPABILITY_VERSION_3 = 0x20080522
+MOST_FILES = 1000  # that one run may make
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

@@ -12,7 +12,7 @@ import struct
 PR_SET_NO_NEW_PRIVS = 38
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
-_EPERM, _ENOSYS = 0x00050001, 0x00050026
+_EPERM, _EACCES, _ENOSYS = 0x00050001, 0x0005000D, 0x00050026
 _NEWER = 424  # from here on numbers are shared by all architectures; libc probes for ENOSYS
 
 # name: (x86_64, aarch64); None where the architecture has only the newer variant.
@@ -35,7 +35,6 @@ _CALLS: dict[str, tuple[int | None, int]] = {
     "close": (3, 57),
     "dup": (32, 23),
     "dup3": (292, 24),
-    "openat": (257, 56),
     "fstat": (5, 80),
     "newfstatat": (262, 79),
     "statx": (332, 291),
@@ -83,7 +82,6 @@ _CALLS: dict[str, tuple[int | None, int]] = {
     "exit_group": (231, 94),
 }
 _OLD_X86 = {  # the forms without "at", which only x86_64 still has
-    "open": 2,
     "stat": 4,
     "lstat": 6,
     "access": 21,
@@ -101,10 +99,14 @@ _OLD_X86 = {  # the forms without "at", which only x86_64 still has
 _FCNTL = {"x86_64": 72, "aarch64": 25}
 # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC. Not F_SETOWN: it signals other processes.
 _FCNTL_COMMANDS = (0, 1, 2, 3, 1030)
+_OPEN, _OPENAT = {"x86_64": 2}, {"x86_64": 257, "aarch64": 56}
+# Any way of opening but for reading: O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE's own bit.
+_WRITING = 0o3 | 0o100 | 0o1000 | 0o20000000
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-_LOAD, _JEQ, _JGE, _RETURN = 0x20, 0x15, 0x35, 0x06
-_OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_SECOND_ARGUMENT = 0, 4, 24
+_LOAD, _JEQ, _JGE, _JSET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_OFFSET_NUMBER, _OFFSET_ARCH = 0, 4
+_OFFSET_SECOND_ARGUMENT, _OFFSET_THIRD_ARGUMENT = 24, 32
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -114,10 +116,14 @@ class _Program(ctypes.Structure):
 
 
 class Filter:
-    """The compiled filter; built once by the warm parent and installed by each candidate."""
+    """The compiled filter; built once by the warm parent and installed by each candidate.
 
-    def __init__(self) -> None:
-        self._code = b"".join(_instructions(platform.machine()))
+    With `read_only`, files are opened for reading only: a Landlock before Linux 6.2 does not know
+    of truncation, and would let a file that may be read be emptied.
+    """
+
+    def __init__(self, read_only: bool = False) -> None:
+        self._code = b"".join(_instructions(platform.machine(), read_only))
         self._program = _Program(len(self._code) // 8, self._code)
 
     def install(self) -> None:
@@ -133,7 +139,7 @@ def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("<HBBI", code, if_true, if_false, value)
 
 
-def _instructions(machine: str) -> list[bytes]:
+def _instructions(machine: str, read_only: bool) -> list[bytes]:
     if machine not in _ARCH:
         raise OSError(f"no seccomp filter for {machine}: only for {', '.join(_ARCH)}")
     x86 = machine == "x86_64"
@@ -148,9 +154,17 @@ def _instructions(machine: str) -> list[bytes]:
     for number in numbers:
         if number is not None:
             code += [_op(_JEQ, number, 0, 1), _op(_RETURN, _ALLOW)]
-    newer = [_op(_JGE, _NEWER, 0, 1), _op(_RETURN, _ENOSYS), _op(_RETURN, _EPERM)]
-    code += [_op(_JEQ, _FCNTL[machine], len(newer), 0), *newer]
-    code.append(_op(_LOAD, _OFFSET_SECOND_ARGUMENT))
+    commands = [_op(_LOAD, _OFFSET_SECOND_ARGUMENT)]
     for command in _FCNTL_COMMANDS:
-        code += [_op(_JEQ, command, 0, 1), _op(_RETURN, _ALLOW)]
-    return [*code, _op(_RETURN, _EPERM)]
+        commands += [_op(_JEQ, command, 0, 1), _op(_RETURN, _ALLOW)]
+    code += _guarded(_FCNTL[machine], [*commands, _op(_RETURN, _EPERM)])
+    for names, offset in ((_OPEN, _OFFSET_SECOND_ARGUMENT), (_OPENAT, _OFFSET_THIRD_ARGUMENT)):
+        if machine in names:
+            refuse = [_op(_LOAD, offset), _op(_JSET, _WRITING, 0, 1), _op(_RETURN, _EACCES)]
+            code += _guarded(names[machine], (refuse if read_only else []) + [_op(_RETURN, _ALLOW)])
+    return [*code, _op(_JGE, _NEWER, 0, 1), _op(_RETURN, _ENOSYS), _op(_RETURN, _EPERM)]
+
+
+def _guarded(number: int, decide: list[bytes]) -> list[bytes]:
+    """For one system call what `decide` says, which looks at arguments and always returns."""
+    return [_op(_JEQ, number, 0, len(decide)), *decide]

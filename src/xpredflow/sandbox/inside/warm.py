@@ -29,10 +29,14 @@ time typing
 REQUESTS, RESULTS = 3, 4  # file descriptors; a candidate's channel takes their places
 JUDGE_GRACE = 2.0  # seconds beyond the run's own for tests that compute on the values
 JUDGE_MEMORY = 2**30
+LOOK_AGAIN = 20.0  # milliseconds between two counts of them
 
 
 class Settings:
-    """How this sandbox is closed; filled in from the command line by the host."""
+    """How this sandbox is closed; filled in from the command line by the host.
+
+    `box` is where programs may write; under Landlock, the directory of the standard library.
+    """
 
     def __init__(self, isolation: str, uid: int, readable: list[str], box: str) -> None:
         self.isolation, self.uid, self.readable, self.box = isolation, uid, readable, box
@@ -67,14 +71,16 @@ def _close_down(settings: Settings) -> Callable[[], None]:
     if settings.isolation == "landlock":
         if os.getuid() == 0:
             limits.drop_capabilities()
-        landlock.restrict_to_reading(settings.readable)
+        landlock.restrict_to_reading(settings.readable, [settings.box])
+        settings.box = ""  # no place to write
     elif settings.isolation == "bubblewrap" and settings.uid != os.getuid():
         os.chmod(settings.box, 0o777)
         limits.become(settings.uid)
     limits.die_with_parent()  # after the change of user, which clears it
     if settings.isolation == "none":
+        os.chdir(settings.box)  # not wherever the host happens to be
         return _seal_if_possible
-    return Filter().install
+    return Filter(read_only=settings.isolation == "landlock").install
 
 
 def _seal_if_possible() -> None:
@@ -94,12 +100,14 @@ def run(allowed: Limits, seal: Callable[[], None], box: str) -> None:
         _be_judge(from_candidate[0], to_candidate[1], to_candidate[0], from_candidate[1], allowed)
     for fd in (*to_candidate, *from_candidate):
         os.close(fd)
-    decided = _wait(decider, allowed.seconds + JUDGE_GRACE)
+    files = _Files(box)
+    decided, late = _wait(decider, allowed.seconds + JUDGE_GRACE, runner, files)
     for kill in (os.kill, os.killpg):  # a process that is already ending keeps its own status
         with contextlib.suppress(ProcessLookupError):
             kill(runner, signal.SIGKILL)
     status = os.waitpid(runner, 0)[1]
-    _report(b"D", {"judge": decided, "candidate": status, "clean": _wipe(box)})
+    ended = {"judge": decided, "late": late, "candidate": status, "files": files.too_many}
+    _report(b"D", {**ended, "clean": _wipe(box)})
 
 
 def _be_candidate(reader: int, writer: int, allowed: Limits, seal: Callable[[], None]) -> None:
@@ -131,16 +139,45 @@ def _be_judge(reader: int, writer: int, *theirs_and_limits: Any) -> None:
         os._exit(1)
 
 
-def _wait(pid: int, seconds: float) -> int:
-    """The exit status of a child that gets so much time."""
+class _Files:
+    """How many files a run makes: a limit on bytes does not count the empty ones."""
+
+    def __init__(self, box: str) -> None:
+        self.box, self.too_many = box, False
+        self.before = self._used()
+
+    def _used(self) -> int:
+        if not self.box:
+            return 0
+        if not os.path.ismount(self.box):  # without isolation: others use that disk too
+            return len(os.listdir(self.box))
+        found = os.statvfs(self.box)
+        return found.f_files - found.f_ffree
+
+    def check(self) -> bool:
+        """Whether it made more than it may; asked now and then."""
+        self.too_many = self.too_many or self._used() - self.before > limits.MOST_FILES
+        return self.too_many
+
+
+def _wait(pid: int, seconds: float, runner: int, files: _Files) -> tuple[int, bool]:
+    """The exit status of the judge, which gets so much time, and whether that was too little."""
     end = time.monotonic() + seconds
     descriptor = os.pidfd_open(pid)
     waiter = select.poll()
     waiter.register(descriptor, select.POLLIN)
-    if not waiter.poll(max(0.0, end - time.monotonic()) * 1000):
-        os.kill(pid, signal.SIGKILL)
+    late = False
+    while not waiter.poll(min(LOOK_AGAIN, max(0.0, end - time.monotonic()) * 1000)):
+        late = time.monotonic() >= end
+        if late:
+            os.kill(pid, signal.SIGKILL)
+            break
+        if not files.too_many and files.check():
+            os.kill(runner, signal.SIGKILL)
     os.close(descriptor)
-    return os.waitpid(pid, 0)[1]
+    _, status, used = os.wait4(pid, 0)
+    # the kernel ends it for its time as well, and nobody else is told why
+    return status, late or used.ru_utime + used.ru_stime >= seconds - 1
 
 
 def _wipe(box: str) -> bool:

@@ -31,7 +31,7 @@ class Benchmark(ABC):
     response_length: int  # tokens, as in LLaDA's published evaluation
     runs_programs: bool = True  # whether `score` needs a Runner
     hub_id: ClassVar[str]
-    fields: ClassVar[tuple[str, ...]]
+    fields: ClassVar[Mapping[str, type]]  # what a row must have, and of which type
     templates: ClassVar[Mapping[str, Template]]
     splits: ClassVar[tuple[str, ...]] = ("test",)
 
@@ -102,8 +102,16 @@ class Benchmark(ABC):
 
     def _problem(self, row: Mapping[str, Any], template: str) -> Problem:
         chosen = self.templates[template]
-        asked = chosen.ask(row, self.shots if chosen.few_shot else [])
-        meta = {"template": template, **self._grading(row)}
+        shots = self.shots if chosen.few_shot else []
+        try:
+            asked = chosen.ask(row, shots)
+            meta = {"template": template, **self._grading(row)}
+        # whatever a row holds that is no question, no number or no program
+        except (ValueError, SyntaxError, LookupError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{self.source}: the row {str(row)[:80]} is no problem of {self.name}"
+                f" ({type(error).__name__}: {str(error)[:80]}): download the file again"
+            ) from error
         if isinstance(asked, str):
             return Problem(self._id(row), asked, 1, meta)
         text = "\n".join(message["content"] for message in asked)

@@ -66,7 +66,7 @@ class Gsm8k(Benchmark):
     response_length = 512
     runs_programs = False
     hub_id = "openai/gsm8k"
-    fields = ("question", "answer")
+    fields = {"question": str, "answer": str}  # noqa: RUF012
     splits = ("test", "train")
     templates = {  # noqa: RUF012
         "llada-instruct": Template(_instruct, last_number),

@@ -24,7 +24,7 @@ class HumanEval(Benchmark):
     name = "humaneval"
     response_length = 512
     hub_id = "openai/openai_humaneval"
-    fields = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
+    fields = dict.fromkeys(("task_id", "prompt", "entry_point", "canonical_solution", "test"), str)
     templates = {  # noqa: RUF012
         "llada-instruct": Template(_instruct, first_fenced_block),
         "llada-base": Template(_base, indented_continuation),

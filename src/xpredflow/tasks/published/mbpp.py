@@ -53,7 +53,13 @@ class Mbpp(Benchmark):
     name = "mbpp"
     response_length = 256
     hub_id = "google-research-datasets/mbpp"
-    fields = ("task_id", "text", "code", "test_list", "test_setup_code")
+    fields = {  # noqa: RUF012
+        "task_id": int,
+        "text": str,
+        "code": str,
+        "test_list": list,
+        "test_setup_code": str,
+    }
     splits = tuple(SPLITS)
     templates = {  # noqa: RUF012
         "llada-instruct": Template(_instruct, between_begin_and_done),

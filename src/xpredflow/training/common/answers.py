@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from xpredflow.errors import InputError
-from xpredflow.jsonl import read_lines, to_line
+from xpredflow.jsonl import as_record, read_lines, to_line
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,15 @@ def answers_in(path: Path) -> Iterator[Answer]:
             line = {**line, "passes": line["steps"]}
             del line["steps"]
         try:
-            yield Answer(**line)
-        except TypeError as error:
+            answer = as_record(Answer, line, "its object")
+        except InputError as error:
             raise InputError(
                 f"{path}, line {number} is no self-generated answer ({error}): expected the lines"
                 " that xpredflow self-generate writes"
             ) from error
+        if min(answer.number, *answer.prompt_ids, *answer.response_ids, 0) < 0:
+            raise InputError(
+                f"{path}, line {number}: a number below 0 among number, prompt_ids and"
+                " response_ids; it is no self-generated answer"
+            )
+        yield answer

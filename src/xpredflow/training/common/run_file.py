@@ -10,7 +10,6 @@
 TOML has no null: what is left out on purpose stands there as "none", as a user would type it.
 """
 
-import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,7 +19,7 @@ from typing import Any
 import tomli_w
 
 from xpredflow.errors import InputError, unknown_name
-from xpredflow.files import write_atomically
+from xpredflow.files import explained, read_object, write_atomically
 from xpredflow.settings import configured, option_names
 
 NAME, OLD_NAME = "run.toml", "config.json"
@@ -72,7 +71,8 @@ class RunFile:
         else:
             tables = _read(directory / NAME)
             then = {k: v for table in _TABLES for k, v in tables.get(table, {}).items()}
-            names = {*then} | {*now}
+            # an earlier version held fewer things against a resumed run
+            names = ({*then} | {*now}) - ({*self.checks} - {*then})
         for name in sorted(names - {*may_change}):
             if then.get(name) != now.get(name):
                 return name, then.get(name), now.get(name)
@@ -81,7 +81,7 @@ class RunFile:
     def _old_values(self, path: Path) -> dict[str, Any]:
         """What config.json of an earlier version says, in today's names and types."""
         renamed = _RENAMED.get(self.command, {})
-        read = json.loads(path.read_text())
+        read = read_object(path, "start anew in another directory")
         values = {renamed.get(name, name): value for name, value in read.items()}
         known = {k: v for k, v in values.items() if k in option_names(type(self.settings))}
         values |= asdict(configured(type(self.settings), known, str(path)))
@@ -109,11 +109,17 @@ def read_run_file(path: Path, command: str) -> dict[str, dict[str, Any]]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {explained(error)}") from error
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, UnicodeDecodeError
         raise InputError(
             f"{str(path)!r} is not TOML ({error}): mend it or write it anew"
         ) from error
+    for name in _TABLES:
+        if not isinstance(found.get(name, {}), dict):
+            raise InputError(f"{str(path)!r}: {name} is no table: mend it or write it anew")
+    return found
 
 
 def _plain(value: Any) -> Any:

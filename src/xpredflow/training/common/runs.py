@@ -1,6 +1,10 @@
 """A training run's directory: run.toml, the state to go on from, and a JSONL log."""
 
+import errno
+import math
 import os
+import warnings
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -8,7 +12,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from xpredflow.errors import InputError
+from xpredflow.errors import InputError, Recovered
+from xpredflow.files import is_finite, make_directory, replacing
 from xpredflow.jsonl import JsonLines, read_lines, write_lines
 from xpredflow.training.common.run_file import NAME, OLD_NAME, RunFile
 
@@ -40,11 +45,25 @@ class Stopped(KeyboardInterrupt):
         self.update, self.kept = update, kept
 
 
+class Diverged(InputError):
+    """Training left the finite numbers; its text says what was kept."""
+
+    def __init__(self, directory: Path, update: int, what: str, kept: int | None) -> None:
+        state = "nothing was saved yet"
+        if kept is not None:
+            state = f"{str(directory)!r} keeps the last good state, after update {kept}"
+        super().__init__(
+            f"the training diverged: {what} at update {update}; {state}. Start anew with a smaller"
+            " lr (resuming would diverge again)"
+        )
+
+
 class Run:
     """`run.toml`, `state.pt` and `log.jsonl` below one directory.
 
     A run that is started again goes on where its last state was saved; log lines that were
-    written after that state are dropped, so that a killed run leaves the same log as another. Of
+    written after that state are dropped, so that a killed run leaves the same log as another. The
+    state before the last one is kept as well, for the case that the last one gets damaged. Of
     several processes in one run, a single one `writes`; the others only read.
     """
 
@@ -59,10 +78,11 @@ class Run:
         self.directory, self.about, self.writes = directory, about, writes
         self.log_path = directory / "log.jsonl"
         self._log: JsonLines | None = None  # opened with the first line that is written
-        self._state_path = directory / "state.pt"
+        self._state_path, self._before_path = directory / "state.pt", directory / "state.before.pt"
         self.kept: int | None = None  # the update whose state is on disk
-        directory.mkdir(parents=True, exist_ok=True)
-        if self._state_path.is_file():
+        make_directory(directory)
+        self.begun = self._state_path.is_file() or self._before_path.is_file()
+        if self.begun:
             self._check(resume, may_change)
         if writes:
             about.write(directory)
@@ -100,11 +120,11 @@ class Run:
 
     def load_state(self) -> dict[str, Any] | None:
         """The last saved state, tensors and plain values only; None at the beginning."""
-        if not self._state_path.is_file():
+        if not self.begun:
             if self.writes:
                 self.log_path.unlink(missing_ok=True)
             return None
-        state = torch.load(self._state_path, map_location="cpu", weights_only=True, mmap=True)
+        state = self._whole_state()
         self.kept = state["step"]
         if not self.writes:
             return state
@@ -112,17 +132,43 @@ class Run:
         write_lines(self.log_path, kept)
         return state
 
+    def _whole_state(self) -> dict[str, Any]:
+        """The last state, or the one before it where the last one is damaged."""
+        damaged = []
+        for path in (self._state_path, self._before_path):
+            try:
+                state = read_state(path)
+            except InputError as error:
+                damaged.append(str(error))
+                continue
+            if damaged and self._state_path.is_file():
+                note = f"{damaged[0]}; going on from the one before it, of update {state['step']}"
+                warnings.warn(note, Recovered, stacklevel=2)
+            return state
+        raise InputError(f"{'; '.join(damaged)}: start anew in another directory")
+
     def save_state(self, state: dict[str, Any]) -> None:
         """Replace the last state; a kill at any moment leaves either the old or the new one."""
         if not self.writes:
             return
-        temporary = self._state_path.with_suffix(".tmp")
-        torch.save(state, temporary)
-        os.replace(temporary, self._state_path)
+        if broken := _not_finite(state):
+            raise Diverged(self.directory, state["step"], f"{broken} is not finite", self.kept)
+        kept = "nothing was saved yet"
+        if self.kept is not None:
+            kept = f"the state after update {self.kept} is kept"
+        then = "give the same command with --resume to go on from there" if self.kept else ""
+        with replacing(self._state_path, kept, then) as temporary:
+            _save(state, temporary)
+            if self._state_path.is_file():
+                os.replace(self._state_path, self._before_path)
         self.kept = state["step"]
 
     def log(self, **values: Any) -> None:
-        """One line; `step` must be among the values."""
+        """One line; `step` must be among the values. A loss that is not finite ends the run."""
+        for name in ("loss", "gradient_norm"):
+            value = values.get(name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise Diverged(self.directory, values["step"], f"{name} is {value}", self.kept)
         if not self.writes:
             return
         if self._log is None:
@@ -130,6 +176,55 @@ class Run:
         self._log.append(values)
 
 
+def read_state(path: Path) -> dict[str, Any]:
+    """A saved state whose checksums are right (CRC-32 of every record); InputError otherwise."""
+    if not path.is_file():
+        raise InputError(f"no state {str(path)!r}")
+    try:
+        with zipfile.ZipFile(path) as records:
+            bad = records.testzip()
+        if bad is not None:
+            raise InputError(f"the state {str(path)!r} is damaged (checksum of {bad!r})")
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        if not isinstance(state, dict) or type(state.get("step")) is not int:
+            raise InputError(f"{str(path)!r} is no state of a training")
+    except InputError:
+        raise
+    except Exception as error:  # zipfile and torch raise a dozen kinds on damaged bytes
+        kind = type(error).__name__
+        raise InputError(f"the state {str(path)!r} is damaged ({kind})") from error
+    return state
+
+
+def _not_finite(value: Any, name: str = "the state") -> str | None:
+    """The first tensor in there that holds NaN or infinity, by name."""
+    if isinstance(value, torch.Tensor):
+        return None if is_finite(value) else name
+    if isinstance(value, dict | list | tuple):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        return next((bad for key, part in parts if (bad := _not_finite(part, f"{key}"))), None)
+    return None
+
+
+def _save(state: dict[str, Any], path: Path) -> None:
+    """By way of our own file: torch, asked for a path, hides what the system said."""
+    with path.open("wb") as file:
+        try:
+            torch.save(state, file)
+        except RuntimeError as error:
+            cause = error.__context__ or error
+            raise (
+                cause if isinstance(cause, OSError) else OSError(errno.EIO, str(error))
+            ) from None
+
+
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log; one that a kill cut short is passed over."""
-    return read_lines(path)
+    """The lines of a log, each of some update; one that a kill cut short is passed over."""
+    lines = read_lines(path)
+    for number, line in enumerate(lines, start=1):
+        if type(line.get("step")) is not int:
+            raise InputError(
+                f"{path}, line {number} names no step: it is no log of a training; delete that"
+                " line, or choose another directory"
+            )
+    return lines

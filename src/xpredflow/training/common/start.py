@@ -9,6 +9,7 @@ from typing import Any
 
 from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel, embedded
+from xpredflow.models.digests import model_digest, weights_digest
 from xpredflow.models.quantize import refuse_quantised
 from xpredflow.training.common.answers import Answer, read_answers
 
@@ -19,7 +20,7 @@ Answers = str | Path | Sequence[str | Path] | list[Answer]
 class Start:
     """The model, loaded anew by every call, and the answers.
 
-    `inputs` names both and `checks` holds the answers' fingerprint: a run is resumed with the same
+    `inputs` names both and `checks` holds the fingerprints of both: a run is resumed with the same
     ones only, wherever the files lie by then.
     """
 
@@ -40,7 +41,10 @@ def start_from(
     inputs: dict[str, Any] = {"model": name}
     if files:
         inputs["answers"] = [str(file) for file in files]
-    return Start(_loader(model, device), found, inputs, {"answers_sha256": fingerprint})
+    named = isinstance(model, str | Path)
+    weights = weights_digest(model) if named else model_digest(model)
+    checks = {"answers_sha256": fingerprint, "weights": weights}
+    return Start(_loader(model, device), found, inputs, checks)
 
 
 def _answers(answers: Answers) -> tuple[list[Answer], list[Path], str]:

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 from xpredflow.evaluation import Job, evaluate_job, summarise
+from xpredflow.evaluation.identity import digest_of
+from xpredflow.models.digests import model_digest
 from xpredflow.policies.beta import BetaConfig, BetaNetwork, save_policy
 from xpredflow.processes import from_first, gathered
 from xpredflow.tasks import Problem
@@ -35,6 +37,7 @@ from xpredflow.training.policy.rollouts import (
 )
 
 LAST, BEST = "policy", "best"
+COMPARED = 64  # problems of the pool that a resumed run must find as they were
 
 
 class PolicyTraining:
@@ -103,7 +106,15 @@ class PolicyTraining:
             setup.config,
             {"model": setup.model.name, "task": setup.task.name, **inputs},
             setup.rules,
-            {"model_name": setup.model.name, "prompt_pool": f"{len(pool)} problems, {prompts}"},
+            {
+                "model_name": setup.model.name,
+                "prompt_pool": f"{len(pool)} problems, {prompts}",
+                "model_dtype": str(setup.model.embedding.dtype),
+                "weights": model_digest(setup.model),
+                "prompt_problems": digest_of(
+                    setup.task.problem("train", n) for n in pool[:COMPARED]
+                ),
+            },
         )
 
     def _begin(self) -> dict[str, Any]:

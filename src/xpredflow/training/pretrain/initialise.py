@@ -1,7 +1,6 @@
 """What a pretraining run begins with: a tokenizer of its own and weights that know nothing, or
 both from a checkpoint that is to be trained further."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
@@ -10,6 +9,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from xpredflow.errors import InputError
+from xpredflow.files import read_object
 from xpredflow.models import MaskedDiffusionModel, build
 from xpredflow.models.embedded import ALIGNED, assets, load
 from xpredflow.models.source import load_tokenizer
@@ -28,7 +28,7 @@ def read_shape(shape: str | Path | Mapping[str, Any]) -> dict[str, Any]:
     path = assets(str(shape)) / "config.json" if str(shape) in SHAPES else Path(shape)
     path = path / "config.json" if path.is_dir() else path
     try:
-        return json.loads(path.read_text())
+        return read_object(path, "mend it")
     except (OSError, ValueError) as error:
         raise InputError(
             f"shape is {str(shape)!r}, which cannot be read ({error}): give {' or '.join(SHAPES)},"
@@ -39,9 +39,7 @@ def read_shape(shape: str | Path | Mapping[str, Any]) -> dict[str, Any]:
 def learn_tokenizer(
     directory: Path, tasks: tuple[Source, ...], vocabulary: int, examples: int
 ) -> None:
-    """Write a tokenizer that is trained on examples of the tasks, unless there is one already."""
-    if (directory / "tokenizer.json").is_file():
-        return
+    """Write a tokenizer that is trained on examples of the tasks."""
     texts = []
     for number in range(examples):
         task = tasks[number % len(tasks)]

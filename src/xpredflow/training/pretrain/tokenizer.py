@@ -31,7 +31,6 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, directory: Path) -> T
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    directory.mkdir(parents=True, exist_ok=True)
     write_atomically(directory / "tokenizer.json", tokenizer.to_str(pretty=True))
     about = {
         "tokenizer_class": "PreTrainedTokenizerFast",

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from xpredflow.errors import InputError
 from xpredflow.evaluation import Job, evaluate_job
 from xpredflow.models import MaskedDiffusionModel, build, save
+from xpredflow.models.digests import weights_digest
 from xpredflow.tasks import Runner, Task
 from xpredflow.training.common.answer_batches import BATCHES_PER_CHUNK
 from xpredflow.training.common.masking import TextBatch, draw_masks, masked_cross_entropy
@@ -100,13 +101,15 @@ class Pretraining:
         inputs |= {"start": start} if shape is None else {"shape": _named(model_config)}
         checks = {"schedule": ";".join(map(str, schedule))}
         checks |= {} if initialise is None else {"initialise": initialise.__name__}
+        checks |= {} if start is None else {"weights": weights_digest(start)}
         # the rate is constant until it falls, so a run may be lengthened before it does; so with
         # the tasks of later stages
         later = ("updates", "decay_share", "probe_every", "schedule", "whole_from")
         about = RunFile("pretrain", config, inputs, checks=checks)
         self.run = Run(directory, about, resume, may_change=later)
         if shape is not None:
-            learn_tokenizer(directory, tasks, config.vocabulary, config.tokenizer_examples)
+            if not self.run.begun:  # a killed run may have left one for another vocabulary
+                learn_tokenizer(directory, tasks, config.vocabulary, config.tokenizer_examples)
             self.model = fresh_model(directory, shape, config.seed, initialise)
         else:
             self.model = given_model(directory, str(start))

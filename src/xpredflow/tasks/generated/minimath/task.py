@@ -13,7 +13,7 @@ from xpredflow.tasks.generated.minimath.wording import tell
 from xpredflow.tasks.generated.minimath.working import STYLES, work
 from xpredflow.tasks.generated.splits import RESPONSE_LENGTH, Drawer, draw_digest, generated_size
 
-_FORMULA = re.compile(r"[0-9+*/=-]*[0-9][0-9+*/=-]*")
+_SIGNS = re.compile(r"[0-9+*/=-]+")
 _SIDE = re.compile(r"([0-9]{1,4})(?:([-+*/])([0-9]{1,4}))?")
 
 
@@ -22,7 +22,8 @@ def untrue(working: str) -> str | None:
 
     A formula is what digits and signs stand together in, such as 4*3=12, and x=4*3=12 too.
     """
-    formulas = [found.group().removeprefix("=") for found in _FORMULA.finditer(working)]
+    runs = [run for run in _SIGNS.findall(working) if any(c.isdigit() for c in run)]
+    formulas = [run.removeprefix("=") for run in runs]
     values = ((formula, {_value(side) for side in formula.split("=")}) for formula in formulas)
     wrong = (formula for formula, found in values if len(found) > 1 or None in found)
     return next(wrong, None if any("=" in formula for formula in formulas) else "no equation")

@@ -1,0 +1,74 @@
+"""kill -9 at random moments of each command that goes on: the result is that of an unkilled run."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+
+from battery.faults import COMMANDS, RESUMED, Workshop
+from battery.outcome import Tally, Wrong
+
+SECONDS = 120
+KILLS = 3  # of one run, at most
+# What must be the same in the end; pictures hold the time, and traces are written at the end.
+COMPARED = ("*.safetensors", "log.jsonl", "own.jsonl", "T.jsonl")
+
+
+def try_kills(rounds: int, seed: int = 0) -> Tally:
+    """Every command so many times, each time killed up to KILLS times."""
+    tally = Tally("kills")
+    with tempfile.TemporaryDirectory() as directory:
+        shop = Workshop(Path(directory))
+        for name in ("eval", "self-generate", *RESUMED):
+            whole = Path(directory) / f"{name}-whole"
+            _finish(shop, name, whole)
+            for number in range(rounds):
+                out = Path(directory) / f"{name}-{number}"
+                rng = Random(f"{seed}/{name}/{number}")
+                tally.run(
+                    f"{name} #{number}",
+                    lambda n=name, o=out, r=rng, w=whole: _killed(shop, n, o, w, r),
+                )
+    return tally
+
+
+def _killed(shop: Workshop, name: str, out: Path, whole: Path, rng: Random) -> None:
+    for _ in range(KILLS):
+        process = _start(shop, name, out)
+        try:
+            process.wait(rng.uniform(1.5, 9.0))
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+    _finish(shop, name, out)
+    for pattern in COMPARED:
+        for file in whole.rglob(pattern):
+            other = out / file.relative_to(whole)
+            if _content(file) != _content(other):
+                raise Wrong(f"{other} differs from that of an unkilled run")
+    if left := [*out.rglob("*.tmp"), *out.rglob(".saving-*")]:
+        raise Wrong(f"left behind: {left}")
+
+
+def _content(file: Path) -> object:
+    """Lines in any order: answers are kept as they are done."""
+    data = file.read_bytes()
+    return sorted(data.split(b"\n")) if file.suffix == ".jsonl" else data
+
+
+def _start(shop: Workshop, name: str, out: Path) -> subprocess.Popen:
+    words = shop.words(COMMANDS[name], out)
+    if name in RESUMED and any(out.glob("state*.pt")):
+        words.append("--resume")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-m", "xpredflow", *words], **quiet)
+
+
+def _finish(shop: Workshop, name: str, out: Path) -> None:
+    process = _start(shop, name, out)
+    _, said = process.communicate(timeout=SECONDS)
+    if process.returncode:
+        raise Wrong(f"{name} ended with {process.returncode}: {said[-300:]!r}")
