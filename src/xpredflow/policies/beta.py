@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
@@ -65,11 +66,17 @@ def expected_fraction(mu: Float[Tensor, "*S"], kappa: Float[Tensor, "*S"]) -> Fl
     Its terms are positive and fall faster than 5.55ⁿ/n!, so 48 of them reach fp64's last digit.
     Each is the one before times (α + n)/(κ + n) · z/(n + 1): all of them are one running product.
     """
-    z = -LOG2_A_MIN * math.log(2)
     alpha, total = (mu * kappa).double().unsqueeze(-1), kappa.double().unsqueeze(-1)
-    n = torch.arange(48, dtype=torch.float64, device=mu.device)
-    terms = ((alpha + n) / (total + n) * (z / (n + 1))).cumprod(-1)
+    n, ratio = _series(mu.device)
+    terms = ((alpha + n) / (total + n) * ratio).cumprod(-1)
     return (2.0**LOG2_A_MIN * (1 + terms.sum(-1))).to(mu.dtype)
+
+
+@cache
+def _series(device: torch.device) -> tuple[Float[Tensor, " 48"], Float[Tensor, " 48"]]:
+    """n and z/(n + 1), z = ln 256, made once for a device."""
+    n = torch.arange(48, dtype=torch.float64, device=device)
+    return n, -LOG2_A_MIN * math.log(2) / (n + 1)
 
 
 def log_density(
