@@ -53,7 +53,7 @@ lock:
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(PIP) 'pip>=25.1'
 	$(PIP) "$$(grep '^torch==' constraints.txt)"  # first: an open range may pull gigabytes of CUDA
 	$(PIP) -e '.[eval,parquet,plot,train]' --group dev
-	$(MAKE) test
+	touch $(READY) && $(MAKE) test
 	head -n 2 constraints.txt > constraints.new
 	$(BIN)/pip freeze --exclude-editable --exclude pip | sed 's/+[a-z0-9.]*$$//' >> constraints.new
 	mv constraints.new constraints.txt && touch $(READY)
