@@ -10,6 +10,7 @@ from made_up import measured
 from xpredflow import InputError
 from xpredflow.experiments import alignment_losses, anchor, clean_consistency
 from xpredflow.experiments.claims import Outcome
+from xpredflow.experiments.decoding_table import column_name
 from xpredflow.experiments.inputs import Inputs, Pair
 from xpredflow.experiments.paper_tables import MAIN
 from xpredflow.experiments.report import NO_PICTURE, Report, grid, markdown, write
@@ -83,16 +84,23 @@ def test_the_main_table_quotes_both_of_the_papers_figures() -> None:
     assert (report.notes[0], report.notes[2]) == ("First.", MAIN.notes[0])
     assert len(report.outcomes) == 2 * 8
     assert report.rules == ["flow (learned:p): tau=0.9"]
-    entry = report.data["rows"][2]["ours"]["tiny, minimath"]
+    entry = report.data["rows"][3]["ours"]["tiny, minimath"]
     assert (entry["accuracy"], entry["budget"]) == (0.45, "1/4 (16 passes)")
     assert entry["rules"] == {"decoder": "flow", "policy": "learned:p", "tau": 0.9}
 
 
 def test_the_papers_rules_and_ours_stand_in_every_table_with_a_flow() -> None:
-    for name in ("main", "ablations", "policy", "softmask"):
+    for name in ("main", "ablations", "policy", "softmask", "passk", "topk"):
         labels = " ".join(method.label for method in TABLES[name].methods)
         assert "the paper's rules" in labels
         assert "with our extensions" in labels
+
+
+def test_two_alignments_of_one_model_are_two_columns() -> None:
+    pairs = [Pair("tiny", "tiny-aligned"), Pair("tiny", "runs/paper/model"), Pair("moe", "b")]
+    assert [column_name(pair, pairs) for pair in pairs] == [
+        *("tiny (tiny-aligned)", "tiny (runs/paper/model)", "moe")
+    ]
 
 
 def test_the_anchor_and_consistency_tables_stand_beside_the_papers() -> None:

@@ -90,10 +90,11 @@ class DecodingTable:
     def make(self, bench: Bench, inputs: Inputs) -> Report:
         """Run every method on every task and on the pairs of models that the table takes."""
         results: dict[str, dict[str, Measured]] = {}
-        for pair in inputs.pairs()[: None if self.every_pair else 1]:
+        pairs = inputs.pairs()[: None if self.every_pair else 1]
+        for pair in pairs:
             for method in self.methods:
                 source = _source(method, pair, inputs)
-                name = source if method.weights == "softmask" else pair.pretrained
+                name = source if method.weights == "softmask" else column_name(pair, pairs)
                 # all tasks of a method together: models are loaded as seldom as possible
                 for task in bench.plan.tasks:
                     column = results.setdefault(f"{name}, {task.name}", {})
@@ -143,6 +144,12 @@ def _source(method: Method, pair: Pair, inputs: Inputs) -> str:
     source = by_role[method.weights]
     assert source is not None, f"a table with {method.weights} rows must state that it needs them"
     return source
+
+
+def column_name(pair: Pair, pairs: list[Pair]) -> str:
+    """The model before alignment, with what it was aligned to where there are several."""
+    several = [other.pretrained for other in pairs].count(pair.pretrained) > 1
+    return f"{pair.pretrained} ({pair.aligned})" if several else pair.pretrained
 
 
 def problems(bench: Bench) -> str:
