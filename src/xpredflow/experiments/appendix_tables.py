@@ -185,6 +185,7 @@ PASSK = DecodingTable(
         TRAINED_UNDER,
     ),
     cell=pass_at_each_k,
+    most=200,
 )
 
 READOUTS = {  # k of the mixture; None: the full softmax

@@ -1,7 +1,8 @@
 """Runs trials for tables: one model in memory at a time, samples kept on disk, nothing twice."""
 
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -142,6 +143,16 @@ class Bench(AbstractContextManager["Bench"]):
     def __exit__(self, *_: object) -> None:
         self._open.close()
         self._loaded = None
+
+    @contextmanager
+    def limited(self, most: int | None) -> Iterator[None]:
+        """Inside, at most so many problems of each task are used."""
+        plan = self.plan
+        self.plan = plan if most is None else replace(plan, limit=min(plan.limit, most))
+        try:
+            yield
+        finally:
+            self.plan = plan
 
     def model(self, source: Source) -> Model:
         """The model of a source; the one before it is let go."""

@@ -85,10 +85,15 @@ class DecodingTable:
     notes: tuple[str, ...] = ()
     cell: Callable[[Measured], str] = accuracy_and_passes
     every_pair: bool = False  # of models; the others take the first
+    most: int | None = None  # problems of each task, where the paper has no more either
     decodes: ClassVar[bool] = True
 
     def make(self, bench: Bench, inputs: Inputs) -> Report:
         """Run every method on every task and on the pairs of models that the table takes."""
+        with bench.limited(self.most):
+            return self.arranged(self._results(bench, inputs), [problems(bench)])
+
+    def _results(self, bench: Bench, inputs: Inputs) -> dict[str, dict[str, Measured]]:
         results: dict[str, dict[str, Measured]] = {}
         pairs = inputs.pairs()[: None if self.every_pair else 1]
         for pair in pairs:
@@ -100,7 +105,7 @@ class DecodingTable:
                     column = results.setdefault(f"{name}, {task.name}", {})
                     trial = method.trial(bench, inputs, source, column)
                     column[method.key] = bench.measure(source, task, trial)
-        return self.arranged(results, [problems(bench)])
+        return results
 
     def arranged(self, results: dict[str, dict[str, Measured]], notes: list[str]) -> Report:
         """The results beside the paper's, with what they say about its claims."""
@@ -128,13 +133,18 @@ class DecodingTable:
             for name, column in results.items()
         }
         intervals = [INTERVALS] if self.cell is accuracy_and_passes else []
+        rows_of = [one.summary for column in results.values() for one in column.values()]
+        seconds = sum(row.n * row.seconds_mean for row in rows_of)
+        timed = [f"Decoding and grading these rows took {seconds / 60:.1f} minutes."] * (
+            seconds > 0
+        )
         return Report(
             title=self.title,
             header=["", *results, *quoted],
             rows=rows,
-            data={"rows": entries},
+            data={"rows": entries, "seconds": round(seconds, 1)},
             outcomes=[c.judge(name, own) for name, own in summaries.items() for c in self.claims],
-            notes=[*notes, *intervals, *self.notes],
+            notes=[*notes, *intervals, *self.notes, *timed],
             rules=rules_lines([m.rules for own in results.values() for m in own.values()]),
         )
 
