@@ -18,6 +18,7 @@ from xpredflow.experiments.choice import (
     targets_in_passes,
 )
 from xpredflow.experiments.chosen_report import NONE_SO_FAST, chosen_report
+from xpredflow.experiments.compare_chosen import compare_chosen
 from xpredflow.experiments.contenders import Variant
 from xpredflow.tasks import make_task
 
@@ -87,6 +88,12 @@ def test_lists_of_problems_are_taken_together() -> None:
     assert both.summary.passes_mean == 3
     assert (both.summary.read_mean, both.summary.seconds_mean) == (128, 0.5)
     assert both.budget == "1/4 (16 passes)"
+
+
+def test_problems_may_not_count_twice() -> None:
+    task = make_task("minimath")
+    with pytest.raises(InputError, match="the same problems in every draw"):
+        compare_chosen("no/model", [task], ["mask"], budgets=["1/4"], draws=[[task]], limit=2)
 
 
 def shown(marks: dict[str, str]) -> list[tuple[Chosen, Measured]]:

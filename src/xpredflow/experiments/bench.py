@@ -218,6 +218,13 @@ class Bench(AbstractContextManager["Bench"]):
         return self.model(source) if decides else None
 
 
+def source_of(model: Model | str | Path | None) -> Source:
+    """A model as it was given; the default one where none was."""
+    if model is None:
+        return embedded.DEFAULT
+    return str(model) if isinstance(model, Path) else model
+
+
 def name_of(source: Source) -> str:
     """A model as tables name it."""
     return source if isinstance(source, str) else source.name

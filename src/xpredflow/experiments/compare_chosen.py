@@ -13,7 +13,7 @@ from xpredflow.decoders.spec import parse_spec
 from xpredflow.engine.request import DecodeOptions
 from xpredflow.errors import InputError
 from xpredflow.evaluation.identity import problems_digest
-from xpredflow.experiments.bench import Bench, Measured, Plan, Source, Watch, name_of
+from xpredflow.experiments.bench import Bench, Measured, Plan, Source, Watch, name_of, source_of
 from xpredflow.experiments.choice import (
     TARGETS,
     Against,
@@ -29,7 +29,6 @@ from xpredflow.experiments.chosen_report import chosen_report
 from xpredflow.experiments.contenders import BUDGETS, Contender
 from xpredflow.experiments.report import Report, markdown, record, write
 from xpredflow.experiments.tables import CHOSEN, write_index
-from xpredflow.models import embedded
 from xpredflow.tasks import make_task
 from xpredflow.tasks.base import Task
 from xpredflow.types import Model
@@ -104,7 +103,7 @@ def compare_chosen(
     for task in own:
         targets_in_passes(targets, chosen_plan.positions(task))
     _check_draws(plans)
-    aligned, other = _source(model), None if original is None else _source(original)
+    aligned, other = source_of(model), None if original is None else source_of(original)
     with Bench(chosen_plan, watch) as bench:
         candidates = _candidates(bench, field, aligned, other)
     chosen = [
@@ -182,9 +181,3 @@ def _show(
 def _key(one: Chosen) -> tuple[str, str, str]:
     """The same setting may be the best at several targets; it is decoded once."""
     return one.task, one.weights, repr(one.trial)
-
-
-def _source(model: Model | str | Path | None) -> Source:
-    if model is None:
-        return embedded.DEFAULT
-    return str(model) if isinstance(model, Path) else model
