@@ -66,6 +66,7 @@ class Group:
         self.canvas, self.step = part.canvas, self.step + 1
         for row in self.rows:
             row.step, row.used = row.step + 1, row.used + 1
+            row.read += len(row.open)
             row.shadowed += len(row.open) if self.rule.shadows else 0
 
     def info(self) -> StepInfo:

@@ -50,6 +50,7 @@ class Row:
     block: int = 0  # the block being decoded
     step: int = 0  # passes spent in it
     used: int = 0  # steps spent in all
+    read: int = 0  # open positions read in them
     shadowed: int = 0  # positions read in them beside the row's own
     cached: int = 0  # leading positions whose keys and values are final and stored
     slot: int = 0
@@ -169,6 +170,7 @@ def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> 
         progress=row.progress,
         all_ids=response,
         shadow_positions=row.shadowed * row.step_passes,
+        positions_read=(row.read + row.shadowed) * row.step_passes,
     )
 
 
