@@ -27,6 +27,7 @@ COMMANDS: dict[str, dict[str, Lazy]] = {
     "Decode": {
         "demo": Lazy("demo:demo", "Watch decoders answer the same request, side by side."),
         "generate": Lazy("generate:generate", "Decode prompts."),
+        "serve": Lazy("serve:serve", "An OpenAI-compatible server."),
     },
     "Measure": {
         "eval": Lazy("eval:evaluate", "Accuracy and forward passes on graded tasks."),

@@ -52,7 +52,7 @@ def encode(model: Model, prompt: Prompt, *, chat: bool | None, system: str | Non
         if GAP.search(prompt):
             return _encode_gaps(model, prompt, chat, system)
         if chat is False or (chat is None and system is None and not has_chat_template(model)):
-            return Encoded(_plain(model, prompt))
+            return Encoded(plain_ids(model, prompt))
         return Encoded(_chat(model, [{"role": "user", "content": prompt}], system))
     if not isinstance(prompt, Sequence):
         raise InputError(f"a prompt is {prompt!r:.80}: {_EXPECTED}")
@@ -77,12 +77,13 @@ def _encode_gaps(model: Model, prompt: str, chat: bool | None, system: str | Non
         length = int(gap.group(1))
         if length == 0:
             raise InputError(f"gap {gap.group(0)!r} has no positions: write [[mask:n]] with n ≥ 1")
-        ids += _plain(model, prompt[end : gap.start()]) + [-1] * length
+        ids += plain_ids(model, prompt[end : gap.start()]) + [-1] * length
         end = gap.end()
-    return Encoded(ids + _plain(model, prompt[end:]))
+    return Encoded(ids + plain_ids(model, prompt[end:]))
 
 
-def _plain(model: Model, text: str) -> list[int]:
+def plain_ids(model: Model, text: str) -> list[int]:
+    """The tokens of a text as it stands, without any that begin or end one."""
     return _tokenizer(model)(text, add_special_tokens=False)["input_ids"] if text else []
 
 
@@ -96,7 +97,7 @@ def _chat(model: Model, messages: list[dict[str, str]], system: str | None) -> l
     if system is not None:
         messages = [{"role": "system", "content": system}, *messages]
     text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-    return _plain(model, text)
+    return plain_ids(model, text)
 
 
 def _messages(prompt: Sequence[Any]) -> list[dict[str, str]]:

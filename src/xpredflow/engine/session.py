@@ -16,7 +16,7 @@ from xpredflow.engine.group import Group, Part
 from xpredflow.engine.merge import Settled, merged, nothing
 from xpredflow.engine.prompts import Prompt, encode
 from xpredflow.engine.request import DecodeOptions, Options, resolve, say_once
-from xpredflow.engine.rows import Row, Rule, make_row, to_decoded
+from xpredflow.engine.rows import Constraint, Row, Rule, make_row, to_decoded
 from xpredflow.engine.steps import Decoded, Step, StopReason
 from xpredflow.errors import InputError
 from xpredflow.models.wrap import check_model
@@ -74,6 +74,7 @@ class Session:
         prompt: Prompt,
         *,
         decoder: str | Decoder | None = None,
+        constraint: Constraint | None = None,
         **options: Unpack[DecodeOptions],
     ) -> int:
         """Queue a prompt with options of its own; the number by which Steps call its row.
@@ -93,7 +94,7 @@ class Session:
             budget=settings.budget,
             block_length=settings.block_length,
         )
-        row.drawn_as = settings.first_row
+        row.drawn_as, row.constraint = settings.first_row, constraint
         self.add(row, rules, settings)
         return row.number
 
@@ -102,6 +103,11 @@ class Session:
         row.rule = Rule(decoder, options.logits_eos_inf, options.confidence_eos_eot_inf)
         row.seed, row.stop_at_eos = options.seed, options.stop_at_eos
         self._queue.append(row)
+
+    def row(self, ticket: int) -> Row:
+        """A row that waits or runs."""
+        running = (row for batch in self._batches for row in batch.rows)
+        return next(row for row in (*reversed(self._queue), *running) if row.number == ticket)
 
     def cancel(self, ticket: int) -> bool:
         """Give a row up before the next pass, its place is free; False if it is not there."""
