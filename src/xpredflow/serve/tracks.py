@@ -70,12 +70,12 @@ class Track:
     def _default_length(model: Model) -> int:
         return getattr(getattr(model, "defaults", None), "gen_length", None) or 16
 
-    def follow(self, step: Step, i: int) -> None:
+    def follow(self, step: Step, i: int, *, ended: bool) -> None:
         """The i-th row of a Step is this one: say what can be said of it now."""
         if self.commitments is not None:
             self.commitments.add(step, i)
-        if not self.job.partial or self.mailbox.closed:
-            return
+        if ended or not self.job.partial or self.mailbox.closed:
+            return  # a row that has ended is hardened already: `finish` says the rest
         self.mailbox.put(self._partial(step, i))
 
     def _partial(self, step: Step, i: int) -> Update:

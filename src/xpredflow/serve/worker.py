@@ -163,7 +163,7 @@ class _Lane:
             if track is None:
                 continue
             try:
-                track.follow(step, i)
+                track.follow(step, i, ended=ticket in ended)
             except Exception as error:
                 _log.exception("a row's text could not be made")
                 track.mailbox.put(RowFailed(f"{type(error).__name__} while the text was made"))
