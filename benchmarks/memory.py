@@ -36,7 +36,8 @@ WHOLE = ("klass", "credit", "remix")
 class Head8B:
     """The widths of LLaDA-8B where decoding meets them, one layer deep."""
 
-    name, max_length, block_size, tokenizer = "head of LLaDA-8B", 4096, None, None
+    name, max_length, tokenizer = "head of LLaDA-8B", 4096, None
+    block_size: int | None = None
 
     def __init__(self, vocabulary: int, width: int, dtype: torch.dtype) -> None:
         draw = torch.Generator().manual_seed(0)
