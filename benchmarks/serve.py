@@ -7,7 +7,8 @@
 A server runs in a process of its own. Clients ask in random order: chats and completions, streamed
 or whole, of several lengths and decoders, some of which they cancel half-way, hang up on, or spell
 wrong. Then equal rows are timed over the socket and in the engine itself, one after the other,
-several times: by the clock, and by CPU time, which a busy machine disturbs less. The last line of the output is JSON; the exit code is 1 if anything was wrong.
+several times: by the clock, and by CPU time, which a busy machine disturbs less. The last line of
+the output is JSON; the exit code is 1 if anything was wrong.
 """
 
 import argparse

@@ -15,14 +15,16 @@ from xpredflow.engine.capacity import fitting_batch, reclaim
 from xpredflow.engine.group import Group, Part
 from xpredflow.engine.merge import Settled, merged, nothing
 from xpredflow.engine.prompts import Prompt, encode
-from xpredflow.engine.request import DecodeOptions, Options, resolve, say_once
+from xpredflow.engine.request import ALIASES, DecodeOptions, Options, resolve, say_once
 from xpredflow.engine.rows import Constraint, Row, Rule, make_row, to_decoded
 from xpredflow.engine.steps import Decoded, Step, StopReason
 from xpredflow.errors import InputError
 from xpredflow.models.wrap import check_model
+from xpredflow.settings import option_names
 from xpredflow.types import Decoder, Model
 
 REMEMBERED = 256  # requests whose decoder is kept, so that equal ones are moved together
+_OF_THE_LOOP = {*option_names(Options), *ALIASES}
 # Options of a whole run: a row cannot have its own.
 OF_THE_RUN = {
     "max_batch": "give it to the session",
@@ -51,7 +53,7 @@ class Session:
         self.capacity = settings.max_batch  # none: measured when the first rows are known
         self._decoder = decoder
         self._options = {name: given for name, given in options.items() if name not in OF_THE_RUN}
-        self._resolved: dict[Any, tuple[Options, Decoder]] = {}
+        self._decoders: dict[Any, Decoder] = {}
         self._tickets = count()
         self._queue: deque[Row] = deque()
         self._slots = Slots(model)
@@ -235,18 +237,23 @@ class Session:
     def _resolve(
         self, decoder: str | Decoder | None, options: dict[str, Any]
     ) -> tuple[Options, Decoder]:
-        """Options and decoder of a request; equal requests share the decoder."""
+        """Options and decoder of a request; requests with equal rules share the decoder.
+
+        Their seeds, lengths and budgets may differ: rows of one decoder are moved together.
+        """
+        settings, made = resolve(decoder, options, self.model)
         named = {"decoder": decoder, **options}
-        key = tuple(sorted((name, repr(value)) for name, value in named.items()))
-        if key in self._resolved:
-            return self._resolved[key]
-        found = resolve(decoder, options, self.model)
-        check_model(self.model, found[1])
-        if all(isinstance(value, str | int | float | None) for value in named.values()):
-            if len(self._resolved) >= REMEMBERED:
-                self._resolved.pop(next(iter(self._resolved)))
-            self._resolved[key] = found
-        return found
+        rules = {name: value for name, value in named.items() if name not in _OF_THE_LOOP}
+        if not all(isinstance(value, str | int | float | None) for value in rules.values()):
+            check_model(self.model, made)
+            return settings, made
+        key = tuple(sorted((name, repr(value)) for name, value in rules.items()))
+        if key not in self._decoders:
+            check_model(self.model, made)
+            if len(self._decoders) >= REMEMBERED:
+                self._decoders.pop(next(iter(self._decoders)))
+            self._decoders[key] = made
+        return settings, self._decoders[key]
 
 
 def finished_block(
