@@ -229,30 +229,37 @@ async def _rows_left(url: str) -> int:
     return int(rows)
 
 
-def speed(server: Server, engine: Engine, rounds: int, rows: int = 48) -> dict[str, Any]:
+def speed(server: Server, engine: Engine, rounds: int, rows: int) -> dict[str, Any]:
     """The same rows in a session of the engine's own, and over the socket at equal batch."""
     prompts = [f"Zoe has {20 + i} pens, loses 7, buys 4. How many pens now?" for i in range(rows)]
     options: Any = {"decoder": "mask", "gen_length": 64, "budget": "1/2"}
+
+    passes: set[int] = set()
 
     def own() -> tuple[float, float]:
         began, busy = time.perf_counter(), time.process_time()
         session = engine.session(max_batch=MAX_BATCH)
         for prompt in prompts:
             session.submit(prompt, **options)
-        while session.step() is not None:
-            pass
+        done = 0
+        while (step := session.step()) is not None:
+            done += len(step.rows)
+        passes.add(done)
         return time.perf_counter() - began, time.process_time() - busy
 
     async def over_socket() -> tuple[float, float]:
         async with httpx.AsyncClient(base_url=server.url, timeout=600) as client:
             began, busy = time.perf_counter(), server.cpu_seconds
             asked = [[{"role": "user", "content": prompt}] for prompt in prompts]
-            await asyncio.gather(
+            answers = await asyncio.gather(
                 *(client.post(CHAT, json={"messages": one, **options}) for one in asked)
             )
-            return time.perf_counter() - began, server.cpu_seconds - busy
+            taken = time.perf_counter() - began, server.cpu_seconds - busy
+            passes.add(sum(answer.json()["usage"]["passes"] for answer in answers))
+            return taken
 
     pairs = [(own(), asyncio.run(over_socket())) for _ in range(rounds)]
+    assert len(passes) == 1, f"not the same work: {passes}"
     tokens = rows * 64
     wall = [mine[0] / socket[0] for mine, socket in pairs]
     busy = [mine[1] / socket[1] for mine, socket in pairs]
@@ -271,6 +278,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.0)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=48, help="rows that are timed")
     parser.add_argument("--skip-speed", action="store_true")
     given = parser.parse_args()
     engine = Engine(load("tiny-aligned"))
@@ -281,7 +289,7 @@ def main() -> None:
             known = requests(engine.model, 36)
             found = asyncio.run(soak(server, known, seconds, given.clients))
         if not given.skip_speed:
-            found |= speed(server, engine, given.rounds)
+            found |= speed(server, engine, given.rounds, given.rows)
     found["exit code"] = server.code
     print(json.dumps({"seconds": seconds, "clients": given.clients, **found}))
     sys.exit(bool(found["wrong"] or found["rows left"] or server.code))

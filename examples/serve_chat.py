@@ -23,7 +23,8 @@ def ask(client: OpenAI) -> None:
         messages=[{"role": "user", "content": QUESTION}],
         extra_body={"decoder": "threshold:0.9", "budget": "1/2"},
     )
-    print(repr(answer.choices[0].message.content), answer.usage.model_extra)
+    used = answer.usage.model_extra if answer.usage else None
+    print(repr(answer.choices[0].message.content), used)
 
 
 def watch(client: OpenAI) -> None:
@@ -37,17 +38,17 @@ def watch(client: OpenAI) -> None:
     for chunk in stream:
         if chunk.choices and chunk.choices[0].delta.content:
             print("settled", repr(chunk.choices[0].delta.content))
-        elif "draft" in chunk.model_extra:
-            print("draft  ", repr(chunk.model_extra["draft"]["draft"]))
+        elif draft := (chunk.model_extra or {}).get("draft"):
+            print("draft  ", repr(draft["draft"]))
 
 
 async def ask_several(client: AsyncOpenAI) -> list[str]:
     """Requests under way together share forward passes."""
     questions = [QUESTION.replace("25", str(pens)) for pens in (31, 32, 33)]
-    asked = [[{"role": "user", "content": question}] for question in questions]
+    asked: list = [[{"role": "user", "content": question}] for question in questions]
     create = client.chat.completions.create
     answers = await asyncio.gather(*(create(model="tiny-aligned", messages=m) for m in asked))
-    return [answer.choices[0].message.content.splitlines()[-1] for answer in answers]
+    return [(answer.choices[0].message.content or "").splitlines()[-1] for answer in answers]
 
 
 if __name__ == "__main__":

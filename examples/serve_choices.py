@@ -24,7 +24,7 @@ def ask(client: OpenAI, response_format: dict) -> tuple[str, list]:
         response_format=response_format,  # type: ignore[arg-type]
     )
     [choice] = answer.choices
-    return choice.message.content or "", choice.model_extra["slots"]
+    return choice.message.content or "", (choice.model_extra or {})["slots"]
 
 
 if __name__ == "__main__":

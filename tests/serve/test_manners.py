@@ -110,7 +110,7 @@ def test_time_is_bounded(engine: Engine, stream: bool) -> None:
 def test_a_token_is_asked_for_everywhere_but_for_the_pulse(engine: Engine) -> None:
     with running(engine, token="a-long-secret") as served:
         for given in (None, "Bearer wrong", "Bearer a-long-secre", "a-long-secret", "Bearer é"):
-            headers = {} if given is None else {"authorization": given.encode()}
+            headers = {} if given is None else {b"authorization": given.encode()}
             for path in ("/v1/models", "/metrics"):
                 response = httpx.get(served.url + path, headers=headers)
                 assert response.status_code == 401
@@ -148,7 +148,7 @@ def test_a_request_opens_no_files(server: Running, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_asked_for_is_refused_by_name(server: Running) -> None:
-    for body, words in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"temperature": 0.5}, "decoder 'flow' draws no tokens"),
         ({"top_p": 0.9}, "top_p is 0.9"),
         ({"max_batch": 3}, "unknown option 'max_batch'"),
@@ -161,7 +161,8 @@ def test_what_cannot_be_asked_for_is_refused_by_name(server: Running) -> None:
         ({"budget": "x"}, "budget is 'x'"),
         ({"top_logprobs": 2}, "set logprobs to true"),
         ({"max_tokens": 1024}, "too long"),
-    ):
+    ]
+    for body, words in cases:
         status, message = server.refused(**body)
         assert status == 400, message
         assert words in message

@@ -27,7 +27,7 @@ from xpredflow.serve.requests import Served, UnknownModel, chat_jobs, completion
 
 NO_BUFFERING = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorBody}, "5XX": {"model": ErrorBody}}
-STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
+STREAM = {"text/event-stream": {}}  # chunks as the API writes them, one per event
 
 
 def make_app(

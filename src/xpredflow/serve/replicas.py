@@ -84,7 +84,11 @@ class ReplicaBackend:
 
     def open(self, job: Job) -> Mailbox:
         """Hand a job in; a task of the event loop follows it."""
-        mailbox = Mailbox(on_close=lambda box: pump.cancel())
+
+        def give_up(box: Mailbox) -> None:
+            pump.cancel()
+
+        mailbox = Mailbox(give_up)
         pump = asyncio.ensure_future(self._follow(job, mailbox))
         self._pumps.add(pump)  # the event loop itself would not keep it
         pump.add_done_callback(self._pumps.discard)

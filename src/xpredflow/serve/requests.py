@@ -111,7 +111,8 @@ def _options(body: Common, served: Served, length: int | None) -> dict[str, Any]
     if body.temperature is not None:
         options |= _temperature(body.temperature, "temperature" in own, spec.name)
     main = DECODERS.entry(spec.name).about.get("main")
-    _refuse_files({**spec.options, **options, **({main: spec.value} if spec.value else {})})
+    value = {str(main): spec.value} if spec.value else {}
+    _refuse_files({**spec.options, **options, **value})
     return options
 
 
