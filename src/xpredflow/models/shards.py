@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,20 @@ class Stored:
     start: int
 
     @property
+    def size(self) -> int:
+        """How many values it has."""
+        return math.prod(self.shape)
+
+    @property
     def end(self) -> int:
         """Where its last byte ends."""
-        return self.start + math.prod(self.shape) * self.dtype.itemsize
+        return self.start + self.size * self.dtype.itemsize
+
+    def rows(self, start: int, stop: int) -> "Stored":
+        """A part of it: the entries of its first dimension from `start` to before `stop`."""
+        size = math.prod(self.shape[1:]) * self.dtype.itemsize
+        shape = (stop - start, *self.shape[1:])
+        return replace(self, shape=shape, start=self.start + start * size)
 
     def read_into(self, target: Tensor) -> None:
         """Copy the values into a contiguous tensor of this shape, of any dtype and device."""
