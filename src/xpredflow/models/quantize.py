@@ -24,7 +24,7 @@ from xpredflow.models.shards import Stored
 Quantize = Literal["int8", "int4"]
 GROUPS = (128, 64, 32, 16, 8)  # columns with a scale of their own in int4: the largest that divides
 UNPACKED_AT_ONCE = 2**24  # weights that are held unpacked beside the packed ones
-READ_AT_ONCE = 2**20  # weights that are held unpacked while they are read
+READ_AT_ONCE = 2**15  # weights held unpacked while they are read: larger parts leave larger holes
 Index = int | slice | Tensor | tuple[int, slice]
 
 
@@ -125,7 +125,7 @@ class PackedLinear(nn.Module):
 def _to_int8(weight: Float[Tensor, "*X O I"]) -> tuple[Tensor, Tensor, None]:
     wide = weight.float()
     scale = wide.abs().amax(-1, keepdim=True).clamp(min=1e-12) / 127
-    return (wide / scale).round().clamp(-127, 127).to(torch.int8), scale, None
+    return (wide / scale).round_().clamp_(-127, 127).to(torch.int8), scale, None
 
 
 def _to_int4(weight: Float[Tensor, "*X O I"]) -> tuple[Tensor, Tensor, Tensor]:

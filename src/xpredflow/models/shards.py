@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ DTYPES = {
     "BF16": torch.bfloat16,
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-CHUNK = 16 * 2**20
+CHUNK = 2**20  # small: what is held beside the weights leaves holes between them
 LONGEST_HEADER = 100_000_000  # the limit of the format
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
@@ -70,7 +71,8 @@ class Stored:
     def _pieces(self, target: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Parts of the target one after the other, each beside the values stored for it."""
         flat, size = target.view(-1), self.dtype.itemsize
-        buffer = bytearray(min(CHUNK, flat.numel() * size))
+        # not from the heap: there it would leave holes between the tensors, a fifth of their size
+        buffer = mmap(-1, max(1, min(CHUNK, flat.numel() * size)))
         with self.file.open("rb", buffering=0) as file:
             file.seek(self.start)
             for done in range(0, flat.numel(), CHUNK // size):

@@ -51,9 +51,8 @@ def push(
     \b
     Examples:
       xpredflow eval -m runs/aligned/model -t minimath --limit 100 --out runs/measured
-      xpredflow push runs/aligned/model you/tiny-aligned --license apache-2.0 \\
-          --results runs/measured --card-only
-      xpredflow push DIR you/Qwen3-0.6B-flow --license apache-2.0 --results FILE \\
+      xpredflow push runs/aligned/model you/tiny-aligned --license apache-2.0 --card-only
+      xpredflow push DIR you/Qwen3-0.6B-flow --license apache-2.0 --results runs/measured \\
           --policy runs/policy/best --private
     """
     from xpredflow.files import write_atomically
