@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from builders import LLADA, write_checkpoint
+from dense_checkpoints import write_kind
 from own_answers import own_answers
 from typer.testing import CliRunner
 
@@ -13,6 +14,7 @@ from xpredflow.cli import app
 from xpredflow.errors import InputError
 from xpredflow.models import quantize
 from xpredflow.models.quantize import PackedLinear, PackedWeight
+from xpredflow.models.shards import Stored
 
 FORMATS = ("int8", "int4")
 
@@ -42,7 +44,7 @@ def written_out(weight, bits):
 @pytest.mark.parametrize("columns", [8, 48, 96, 256])
 def test_unpacks_to_what_is_written_down(bits, columns):
     weight = drawn(6, columns)
-    packed = PackedWeight(weight, bits)
+    packed = PackedWeight.of(weight, bits)
     torch.testing.assert_close(packed[:], written_out(weight, bits), rtol=1e-4, atol=1e-5)
     step = packed.scale if bits == 8 else packed.scale.expand(*packed.scale.shape[:-1], columns)
     assert ((packed[:] - weight).abs() <= step.amax() * 0.5001).all()  # half a step at most
@@ -52,19 +54,19 @@ def test_unpacks_to_what_is_written_down(bits, columns):
 
 @pytest.mark.parametrize("bits", [8, 4])
 def test_rows_of_zeros_and_stacks(bits):
-    assert torch.equal(PackedWeight(torch.zeros(3, 16), bits)[:], torch.zeros(3, 16))
+    assert torch.equal(PackedWeight.of(torch.zeros(3, 16), bits)[:], torch.zeros(3, 16))
     stack = drawn(5, 4, 32)
-    packed = PackedWeight(stack, bits)
+    packed = PackedWeight.of(stack, bits)
     assert packed.shape == (5, 4, 32)
     for i in range(5):
-        assert torch.equal(packed[i], PackedWeight(stack[i], bits)[:])
+        assert torch.equal(packed[i], PackedWeight.of(stack[i], bits)[:])
     chosen = torch.tensor([3, 0, 3])
     assert torch.equal(packed[chosen][0], packed[3])
 
 
 @pytest.mark.parametrize("bits", [8, 4])
 def test_a_layer_unpacks_a_few_rows_at_a_time(bits, monkeypatch):
-    layer, x = PackedLinear(drawn(40, 32), bits), drawn(2, 3, 32, seed=1)
+    layer, x = PackedLinear(PackedWeight.of(drawn(40, 32), bits)), drawn(2, 3, 32, seed=1)
     whole = layer(x)
     torch.testing.assert_close(whole, x @ layer.weight[:].T)
     monkeypatch.setattr(quantize, "UNPACKED_AT_ONCE", 32 * 7)
@@ -171,3 +173,31 @@ def test_the_command(tmp_path):
     bad = CliRunner().invoke(app, [*arguments, "--quantize", "int3"])
     assert bad.exit_code == 2
     assert "unknown quantize 'int3'" in bad.output
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_biases_are_kept(tmp_path, format):
+    directory = write_kind(tmp_path, "Fast_dLLM_v2_1.5B")
+    plain, packed = models.load(directory), models.load(directory, quantize=format)
+    layer = packed.model.layers[0].self_attn.q_proj
+    assert isinstance(layer, PackedLinear)
+    assert torch.equal(layer.bias, plain.model.layers[0].self_attn.q_proj.bias)
+    x = drawn(2, 3, 32)
+    torch.testing.assert_close(layer(x), x @ layer.weight[:].T + layer.bias)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_matrix_is_ever_held_unpacked(checkpoint, format, monkeypatch):
+    whole = models.load(checkpoint[0], quantize=format)
+    monkeypatch.setattr(quantize, "READ_AT_ONCE", 100)
+    held, read = [], Stored.read_into
+    monkeypatch.setattr(Stored, "read_into", lambda s, t: (held.append((s.key, t)), read(s, t)))
+    model = models.load(checkpoint[0], quantize=format)
+    packed = {name for name, _ in packed_weights(model)}
+    plain = {name for name, _ in model.named_parameters()} | {n for n, _ in model.named_buffers()}
+    sizes = [t.numel() for key, t in held if key not in plain]
+    assert packed
+    assert sizes
+    assert max(sizes) <= 100
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, model.state_dict()[name]), name

@@ -48,6 +48,7 @@ COMMANDS: dict[str, dict[str, Lazy]] = {
         "train-softmask": Lazy("train_softmask:train_softmask", "Fine-tune for soft masking."),
         "pretrain": Lazy("pretrain:pretrain", "Pretrain a small model on generated tasks."),
         "average": Lazy("average:average", "One checkpoint from several alignments."),
+        "push": Lazy("push:push", "Publish a checkpoint with a model card."),
     },
     "Look up": {
         "models": Lazy("models:models", "Embedded models, and what can be loaded."),

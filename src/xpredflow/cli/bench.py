@@ -23,6 +23,7 @@ class BenchFlags(TaskFlags):
     option: shared.Option = None
     json: shared.Json = False
     dtype: shared.Dtype = None
+    quantize: shared.Quantize = None
     device: shared.Device = None
 
     def options(self) -> dict[str, Any]:

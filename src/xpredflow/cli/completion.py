@@ -91,7 +91,7 @@ def option_pairs(context: typer.Context, incomplete: str) -> Offers:
 
 def dtype_names(incomplete: str) -> Offers:
     """Kinds of number that weights can be loaded as."""
-    return _matching(incomplete, dict.fromkeys(("float32", "bfloat16", "float16"), ""))
+    return _matching(incomplete, dict.fromkeys(("float32", "bfloat16", "float16", "auto"), ""))
 
 
 def quantize_names(incomplete: str) -> Offers:

@@ -35,7 +35,8 @@ Dtype = Annotated[
     str | None,
     _text(
         "--dtype",
-        help="Load weights as float32, bfloat16 or float16; default: as stored.",
+        help="Load weights as float32, bfloat16 or float16; auto: as this machine has memory and"
+        " instructions for, int8 included. Default: as stored; of generate and demo: auto.",
         offers=complete.dtype_names,
     ),
 ]

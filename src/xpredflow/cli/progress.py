@@ -220,8 +220,17 @@ class UpdatesBar(Bar):
             self.note(f"warning: {warning}")
 
 
+def load_fitting(source: dict[str, Any]) -> "Model":
+    """The model in what the machine has room for, unless --dtype or --quantize was given."""
+    named = {"dtype", "quantize"} & source.keys()
+    return load_model(source if named else {**source, "dtype": "auto"})
+
+
 def load_model(source: dict[str, Any]) -> "Model":
-    """The model, on the accelerator where there is one; a terminal is told that it is loading."""
+    """The model, on the accelerator where there is one; a terminal is told that it is loading.
+
+    What dtype='auto' came to is said in a line.
+    """
     from xpredflow.models import embedded
 
     arguments = {"source": embedded.DEFAULT, "device": None, **source}
@@ -231,4 +240,7 @@ def load_model(source: dict[str, Any]) -> "Model":
     said = f"loading {arguments['source']}"
     waiting = console.status(said) if console is not None and is_local else nullcontext()
     with waiting:
-        return embedded.load(**arguments)
+        model = embedded.load(**arguments)
+    if model.chosen_because:
+        typer.echo(f"note: {model.chosen_because}", err=True)
+    return model

@@ -1,6 +1,5 @@
 """How many rows one forward pass may hold: what fits into the memory that is free, and no more."""
 
-import os
 from collections.abc import Iterable
 
 import torch
@@ -8,6 +7,7 @@ import torch
 from xpredflow.engine.distribution import ACCELERATOR_CHUNK
 from xpredflow.engine.request import say_once
 from xpredflow.engine.rows import Row
+from xpredflow.models.machine import free_bytes
 from xpredflow.types import Model
 
 MOST_ROWS = 32  # beyond it a pass takes longer in proportion, and nothing is gained
@@ -49,23 +49,6 @@ def bytes_of_row(model: Model, row: Row) -> int:
     if model.block_size is not None and shape is not None:
         cached = 2 * shape.layers * shape.kv_heads * shape.head_dim * len(row.ids) * size
     return logits + states + activations + cached
-
-
-def free_bytes(device: torch.device) -> int | None:
-    """What can still be allocated on a device; None where it does not say."""
-    if device.type == "cuda":
-        held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return torch.cuda.mem_get_info(device)[0] + held
-    if device.type == "cpu":
-        try:
-            with open("/proc/meminfo") as file:
-                facts = dict(line.split(":", 1) for line in file)
-            return int(facts["MemAvailable"].split()[0]) * 1024
-        except (OSError, KeyError):  # no Linux: what is not used by anyone is a lower bound
-            names = getattr(os, "sysconf_names", {})
-            if "SC_AVPHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
-                return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
 
 
 def reclaim(device: torch.device) -> None:

@@ -1,7 +1,7 @@
 """What is evaluated, the samples that come of it, and where they are kept."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from glob import escape
 from pathlib import Path
@@ -86,6 +86,24 @@ class Records:
         if self.store is not None:
             self.store.append(asdict(sample))
         self.done[sample.number] = sample
+
+
+def kept_samples(files: Iterable[Path]) -> list[tuple[Job, list[Sample]]]:
+    """What evaluations left in files: each job once, whichever processes wrote its samples."""
+    found: list[tuple[Job, dict[int, Sample]]] = []
+    for file in files:
+        head, *lines = read_lines(file) or [{}]
+        if not isinstance(head.get("job"), dict):
+            raise InputError(f"{str(file)!r} holds no samples of an evaluation: leave it out")
+        job = as_record(Job, head["job"], f"{file}, line 1")
+        known = next((samples for other, samples in found if other == job), None)
+        if known is None:
+            found.append((job, known := {}))
+        known |= {sample.number: sample for sample in _samples(lines, file)}
+    for job, samples in found:
+        if not samples:
+            raise InputError(f"the evaluation of {job.task!r} has no samples yet: let it go on")
+    return [(job, [samples[number] for number in sorted(samples)]) for job, samples in found]
 
 
 def _plain(job: Job) -> Line:

@@ -17,6 +17,8 @@ from xpredflow.evaluation.run import Job, Records, Summary, evaluate_job, summar
 from xpredflow.experiments.jobs import slug
 from xpredflow.experiments.rules import Rules
 from xpredflow.models import embedded
+from xpredflow.models.precision import AUTO
+from xpredflow.models.quantize import as_quantize
 from xpredflow.sandbox import Sandbox
 from xpredflow.settings import convert, option_names
 from xpredflow.tasks.base import Runner, Task
@@ -49,9 +51,16 @@ class Plan:
     dtype: str | None = None
     device: str | None = None
     unsafe: bool = False
+    quantize: str | None = None
 
     def check(self, trials: list[Trial], varied: tuple[str, ...] = ("budget",)) -> None:
         """Refuse options that are varied or that no decoder has, and values it cannot take."""
+        if self.dtype == AUTO:
+            raise InputError(
+                "dtype is 'auto', which may be another one when the run goes on: name it, such as"
+                " bfloat16"
+            )
+        as_quantize(self.quantize)
         names = [task.name for task in self.tasks]
         if not names:
             raise InputError("no tasks were given: such as minicode or minimath")
@@ -160,7 +169,11 @@ class Bench(AbstractContextManager["Bench"]):
             return source
         if self._loaded is None or self._loaded[0] != source:
             self._loaded = None
-            how: dict[str, Any] = {"dtype": self.plan.dtype, "device": self.plan.device}
+            how: dict[str, Any] = {
+                "dtype": self.plan.dtype,
+                "device": self.plan.device,
+                "quantize": self.plan.quantize,
+            }
             given = {name: value for name, value in how.items() if value is not None}
             with self.watch.loading(source):
                 self._loaded = (source, embedded.load(source, **given))
@@ -205,7 +218,7 @@ class Bench(AbstractContextManager["Bench"]):
         if self.plan.out is None:
             return None
         problems = problems_digest(task, job.split, job.limit)
-        name = slug(job, source, problems, rules, self.plan.dtype)
+        name = slug(job, source, problems, rules, self.plan.dtype, self.plan.quantize)
         return self.plan.out / "samples" / f"{name}.jsonl"
 
     def _asked(self, source: Source, trial: Trial) -> Model | None:

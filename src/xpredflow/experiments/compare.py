@@ -49,6 +49,7 @@ def compare(
     traces: str | Path | None = None,
     watch: Watch | None = None,
     dtype: str | None = None,
+    quantize: str | None = None,
     device: str | None = None,
     unsafe: bool = False,
     command: str = "xpredflow.compare",
@@ -80,6 +81,7 @@ def compare(
         dtype,
         device,
         unsafe,
+        quantize,
     )
     field = contenders(decoders or (), sweeps or (), budgets)
     plan.check([variant.trial for contender in field for variant in contender.variants])

@@ -14,7 +14,12 @@ from xpredflow.types import Model
 
 
 def slug(
-    job: Job, source: str | Model, problems: str, rules: Rules, dtype: str | None = None
+    job: Job,
+    source: str | Model,
+    problems: str,
+    rules: Rules,
+    dtype: str | None = None,
+    quantize: str | None = None,
 ) -> str:
     """A file name that says what the job is, another one for other weights, problems or rules.
 
@@ -25,6 +30,7 @@ def slug(
     kind, _, policy = str(rules.get("policy", "")).partition(":")
     learned = file_digest(policy_files(policy)[0]) if kind == "learned" and policy else ""
     made_of = [__version__, asdict(job), weights, learned, problems, rules, dtype]
+    made_of += [] if quantize is None else [quantize]  # names from before stay what they were
     exact = json.dumps(made_of, sort_keys=True)
     parts = f"{job.task} {job.decoder} {job.options.get('budget') or 'full'}"
     return re.sub(r"[^A-Za-z0-9]+", "-", f"{parts} {_short(exact.encode())}").strip("-")

@@ -23,6 +23,7 @@ class Own:
 
     decoder: str = DEFAULT_DECODER
     dtype: str | None = None
+    quantize: str | None = None  # int8 or int4
     device: str | None = None
     revision: str | None = None
     mc_num: int = 128  # masked copies of a continuation whose likelihood is estimated

@@ -214,6 +214,7 @@ def _load(source: str | Path, read: Arguments) -> Model:
         device = "cpu"
     given: dict[str, Any] = {
         "dtype": read.own.dtype,
+        "quantize": read.own.quantize,
         "device": device,
         "revision": read.own.revision,
     }

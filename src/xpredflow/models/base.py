@@ -35,6 +35,7 @@ class MaskedDiffusionModel(nn.Module):
     defaults: Defaults = NO_DEFAULTS  # how it is decoded unless told otherwise
     narrow_dtype: torch.dtype | None = None  # of the files, where it is not computed in
     quantized: str | None = None  # int8 or int4, where matrices were packed: it only decodes then
+    chosen_because: str | None = None  # where dtype='auto' was asked for: what it became, and why
     family: ClassVar[str]
     model_type: ClassVar[str]
     # The token that ends a turn, where the tokenizer has it.

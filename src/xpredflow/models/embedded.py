@@ -13,6 +13,7 @@ from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.loader import load as load_checkpoint
 from xpredflow.models.overrides import NO_OVERRIDES, Overrides, split_source
+from xpredflow.models.precision import AUTO
 from xpredflow.models.shards import SINGLE
 
 # Each model as it was pretrained, and after alignment, which is what flow needs.
@@ -59,8 +60,9 @@ def load(
         model = load("GSAI-ML/LLaDA-8B-Instruct", quantize="int8")
 
     The name wins over a directory of that name: write ./tiny for the directory. `dtype` None keeps
-    what is stored (on a CPU, float32 in place of float16), `device` None takes the accelerator
-    where there is one. `quantize` ('int8', 'int4') packs the matrices: such a model only decodes.
+    what is stored (on a CPU, float32 in place of float16), 'auto' takes what the machine has memory
+    and instructions for; `device` None takes the accelerator where there is one.
+    `quantize` ('int8', 'int4') packs the matrices: such a model only decodes.
 
     The others say what a checkpoint's files leave out; `source` may say it too, as in
     "owner/name+mask=5+block=32". `mask` and `eos` are tokens or ids; `shift=1`: the logits at a
@@ -76,8 +78,8 @@ def load(
     else:
         _check_name(source)
         model = load_checkpoint(source, revision=revision, overrides=overrides, **how)
-    if quantize is not None:  # another model: what was measured of it must not be taken for these
-        model.name = f"{model.name} ({quantize})"
+    if model.quantized:  # another model: what was measured of it must not be taken for these
+        model.name = f"{model.name} ({model.quantized})"
     return model
 
 
@@ -116,9 +118,8 @@ def load_embedded(
     if name not in embedded_names():
         raise unknown_name("embedded model", name, embedded_names())
     # stored as float16 only to be small
-    model = load_checkpoint(
-        assets(name), dtype=dtype or "float32", device=device, quantize=quantize
-    )
+    wanted = "float32" if dtype in (None, AUTO) else dtype
+    model = load_checkpoint(assets(name), dtype=wanted, device=device, quantize=quantize)
     model.name = name
     model.hint = partial(_hint, name)
     return model

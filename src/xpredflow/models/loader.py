@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 from pathlib import Path
 
 import torch
@@ -15,11 +14,13 @@ from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
 from xpredflow.models.masked_lm import is_masked_lm, load_masked_lm
 from xpredflow.models.overrides import NO_OVERRIDES, Overrides, completed
+from xpredflow.models.precision import AUTO, choose
 from xpredflow.models.quantize import (
+    PackedWeight,
     Quantize,
     as_quantize,
     is_packable,
-    pack,
+    make_room,
     refuse_packed_layout,
 )
 from xpredflow.models.shards import NAMES, Stored, stored_tensors
@@ -47,11 +48,13 @@ def load(
 ) -> MaskedDiffusionModel:
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
 
-    On a CPU, float16 becomes float32 unless `dtype` says otherwise. `quantize` keeps the matrices
-    in 'int8' or 'int4'.
+    On a CPU, float16 becomes float32 unless `dtype` says otherwise; 'auto' takes what the machine
+    has memory and instructions for. `quantize` keeps the matrices in 'int8' or 'int4'.
     No code of the checkpoint is run, and memory peaks at hardly more than the weights.
     """
-    wanted, target, packed = as_dtype(dtype), as_device(device), as_quantize(quantize)
+    target, packed = as_device(device), as_quantize(quantize)
+    is_chosen_here = dtype == AUTO and packed is None
+    wanted = None if dtype == AUTO else as_dtype(dtype)
     # The small files first: a checkpoint that cannot be read is not worth its download.
     directory = locate(source, revision, SMALL)
     local = directory == Path(source).expanduser()
@@ -75,6 +78,10 @@ def load(
     check_sizes(config, {key: tensor.shape for key, tensor in stored.items()})
     check_stored_dtype(config, {NAMES[tensor.dtype] for tensor in stored.values()})
     model = on_meta(family, config)
+    if is_chosen_here:
+        choice = choose(stored.values(), model.embedding.numel(), target)
+        wanted, packed = choice.format.dtype, choice.format.quantize
+        model.chosen_because = choice.why
     fill(model, stored, wanted, target, packed)
     check_vocabulary(tokenizer, len(model.embedding), directory)
     model.attach(tokenizer)
@@ -90,7 +97,7 @@ def fill(
     device: torch.device,
     quantize: Quantize | None = None,
 ) -> None:
-    """Give a model on the meta device its tensors, one after the other; each is packed at once."""
+    """Give a model on the meta device its tensors, one after the other, packed as they are read."""
     places, shells = model.places(), model.state_dict()
     copies = {key: name for key, name in model.copies().items() if key in stored}
     check(
@@ -99,26 +106,29 @@ def fill(
     if dtype is None:
         check_one_dtype(places, shells, stored, model.precise)
     filled: dict[str, Tensor] = {}
-    unread = Counter(name for name, _ in places.values())
+    packed: dict[str, PackedWeight] = {}
     model.quantized = quantize
     table, (_, _, head) = shells[_table_name(model)], model.trunk()
     for key, tensor in stored.items():
         if key not in places:
             continue
         name, row = places[key]
-        if name not in filled:
+        packs = quantize and is_packable(name, shells[name], table, model.precise)
+        if name not in filled and name not in packed:
             kind = dtype or _computed_in(tensor.dtype, device)
             if dtype is None and kind != tensor.dtype:
                 model.narrow_dtype = tensor.dtype
             if re.search(model.precise, name):
                 kind = torch.promote_types(kind, tensor.dtype)
-            filled[name] = torch.empty(shells[name].shape, dtype=kind, device=device)
-            assign(model, name, filled[name])
-        tensor.read_into(filled[name] if row is None else filled[name][row])
-        unread[name] -= 1
-        if quantize and not unread[name] and is_packable(name, shells[name], table, model.precise):
-            del filled[name]
-            pack(model, name, quantize, head)
+            if quantize and packs:
+                packed[name] = make_room(model, name, quantize, head, kind, device)
+            else:
+                filled[name] = torch.empty(shells[name].shape, dtype=kind, device=device)
+                assign(model, name, filled[name])
+        if packs:
+            packed[name].read(tensor, row)
+        else:
+            tensor.read_into(filled[name] if row is None else filled[name][row])
     for key, name in copies.items():
         if not stored[key].equals(filled[name]):
             raise InputError(

@@ -5,9 +5,11 @@ first costs little beside the product, on any device and in any dtype. What is p
 matrices of the layers and the head. The embedding table never is: decoding happens in its space.
 Neither are norms and routers.
 
-Dimension names: O rows and I columns of a matrix, X matrices of a stack, S groups of columns.
+Dimension names: O rows and I columns of a matrix, X matrices of a stack, S groups of columns,
+R some of the rows.
 """
 
+import math
 import re
 from typing import Literal, get_args
 
@@ -17,34 +19,85 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from xpredflow.errors import InputError, unknown_name
+from xpredflow.models.shards import Stored
 
 Quantize = Literal["int8", "int4"]
 GROUPS = (128, 64, 32, 16, 8)  # columns with a scale of their own in int4: the largest that divides
 UNPACKED_AT_ONCE = 2**24  # weights that are held unpacked beside the packed ones
+READ_AT_ONCE = 2**15  # weights held unpacked while they are read: larger parts leave larger holes
+Index = int | slice | Tensor | tuple[int, slice]
 
 
 class PackedWeight(nn.Module):
-    """A matrix, or a stack of them, in `bits` bits; `shape` is that of the weights.
+    """A matrix, or a stack of them, in `bits` bits; `shape` and `dtype` are those of the weights.
 
     int8 has one scale per row. int4 has a scale and an offset per group of columns, and two weights
-    in a byte.
+    in a byte. It is made empty and written a few rows at a time, so that the weights need not be
+    held unpacked.
     """
 
     values: Tensor
     scale: Tensor
     offset: Tensor | None
 
-    def __init__(self, weight: Float[Tensor, "*X O I"], bits: int) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], bits: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
         super().__init__()
-        self.shape, self.bits, self.dtype = tuple(weight.shape), bits, weight.dtype
-        packed = _to_int8(weight.detach()) if bits == 8 else _to_int4(weight.detach())
-        for name, tensor in zip(("values", "scale", "offset"), packed, strict=True):
-            self.register_buffer(name, tensor)
+        self.shape, self.bits, self.dtype = shape, bits, dtype
+        *rows, columns = shape
+        if bits == 8:
+            sizes, scales, kind = shape, (*rows, 1), torch.int8
+        else:
+            group = group_size(columns)
+            sizes, kind = (*rows, columns // group, group // 2), torch.uint8
+            scales = (*rows, columns // group, 1)
+        self.register_buffer("values", torch.empty(sizes, dtype=kind, device=device))
+        self.register_buffer("scale", torch.empty(scales, device=device))
+        offset = None if bits == 8 else torch.empty(scales, device=device)
+        self.register_buffer("offset", offset)
+
+    @classmethod
+    def of(cls, weight: Float[Tensor, "*X O I"], bits: int) -> "PackedWeight":
+        """A weight that is at hand, packed."""
+        packed = cls(tuple(weight.shape), bits, weight.dtype, weight.device)
+        packed.write(slice(None), weight.detach())
+        return packed
+
+    def write(self, index: Index, weight: Float[Tensor, "*X O I"]) -> None:
+        """Pack some rows of a matrix, or of a matrix of the stack, into their place."""
+        pack = _to_int8 if self.bits == 8 else _to_int4
+        for buffer, part in zip((self.values, self.scale, self.offset), pack(weight), strict=True):
+            if buffer is not None and part is not None:
+                buffer[index] = part
+
+    def read(self, stored: Stored, place: int | None = None) -> None:
+        """Take a tensor from its file: the whole weight, or the matrix at a place of the stack."""
+        rows, columns = stored.shape[0], math.prod(stored.shape[1:])
+        step = max(1, READ_AT_ONCE // columns)
+        room = torch.empty(
+            (min(step, rows), *stored.shape[1:]), dtype=self.dtype, device=self.values.device
+        )
+        for start in range(0, rows, step):
+            part = stored.rows(start, min(start + step, rows))
+            weight = room[: part.shape[0]]
+            part.read_into(weight)
+            where = slice(start, start + part.shape[0])
+            self.write(where if place is None else (place, where), weight)
 
     def __getitem__(self, index: int | slice | Tensor) -> Float[Tensor, "..."]:
         """Some rows of a matrix or some matrices of a stack, unpacked."""
         offset = None if self.offset is None else self.offset[index]
         return _unpacked(self.values[index], self.scale[index], offset).to(self.dtype)
+
+    def multiply(self, x: Float[Tensor, "*S I"], rows: slice) -> Float[Tensor, "*S R"]:
+        """x times some rows of a matrix."""
+        if self.bits == 8 and x.dtype != torch.float16:
+            # 8 bits are exact in bfloat16: scaling what comes out costs less than scaling weights.
+            # In float16 the sums could be too large.
+            out = F.linear(x, self.values[rows].to(x.dtype))
+            return (out * self.scale[rows].squeeze(-1)).to(x.dtype)
+        return F.linear(x, self[rows].to(x.dtype))
 
     def unbind(self, dim: int = 0) -> "PackedWeight":
         """The matrices of a stack one by one, each unpacked when it is taken."""
@@ -52,25 +105,27 @@ class PackedWeight(nn.Module):
 
 
 class PackedLinear(nn.Module):
-    """In place of nn.Linear without a bias."""
+    """In place of nn.Linear."""
 
-    def __init__(self, weight: Float[Tensor, "O I"], bits: int) -> None:
+    def __init__(self, weight: PackedWeight, bias: nn.Parameter | None = None) -> None:
         super().__init__()
-        self.weight = PackedWeight(weight, bits)
+        self.weight = weight
+        self.register_parameter("bias", bias)
         self.out_features, self.in_features = weight.shape
 
     def forward(self, x: Float[Tensor, "*S I"]) -> Float[Tensor, "*S O"]:
         # a few rows at a time: the head alone would be 2 GB in fp32
         step = max(1, UNPACKED_AT_ONCE // self.in_features)
         starts = range(0, self.out_features, step)
-        parts = [F.linear(x, self.weight[start : start + step].to(x.dtype)) for start in starts]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+        parts = [self.weight.multiply(x, slice(start, start + step)) for start in starts]
+        whole = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+        return whole if self.bias is None else whole + self.bias.to(x.dtype)
 
 
 def _to_int8(weight: Float[Tensor, "*X O I"]) -> tuple[Tensor, Tensor, None]:
     wide = weight.float()
     scale = wide.abs().amax(-1, keepdim=True).clamp(min=1e-12) / 127
-    return (wide / scale).round().clamp(-127, 127).to(torch.int8), scale, None
+    return (wide / scale).round_().clamp_(-127, 127).to(torch.int8), scale, None
 
 
 def _to_int4(weight: Float[Tensor, "*X O I"]) -> tuple[Tensor, Tensor, Tensor]:
@@ -113,21 +168,29 @@ def is_packable(name: str, tensor: Tensor, table: Tensor, precise: str) -> bool:
     return tensor.ndim > 1 and tensor is not table and not re.search(precise, name)
 
 
-def pack(model: nn.Module, name: str, quantize: Quantize, head: nn.Module) -> None:
-    """Put a packed weight in the place of a parameter; the head always has 8 bits.
+def make_room(
+    model: nn.Module,
+    name: str,
+    quantize: Quantize,
+    head: nn.Module,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> PackedWeight:
+    """Put an empty packed weight in the place of a parameter; the head always has 8 bits.
 
     The head decides between close tokens, and is a small share of a large model.
     """
     owner, _, leaf = name.rpartition(".")
     module = model.get_submodule(owner)
-    weight = getattr(module, leaf)
     bits = 8 if module is head or quantize == "int8" else 4
+    weight = PackedWeight(tuple(getattr(module, leaf).shape), bits, dtype, device)
     if isinstance(module, nn.Linear):
         parent, _, own = owner.rpartition(".")
-        setattr(model.get_submodule(parent), own, PackedLinear(weight, bits))
-        return
-    delattr(module, leaf)
-    setattr(module, leaf, PackedWeight(weight, bits))
+        setattr(model.get_submodule(parent), own, PackedLinear(weight, module.bias))
+    else:
+        delattr(module, leaf)
+        setattr(module, leaf, weight)
+    return weight
 
 
 def refuse_packed_layout(config: dict) -> None:

@@ -8,7 +8,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ DTYPES = {
     "BF16": torch.bfloat16,
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-CHUNK = 16 * 2**20
+CHUNK = 2**20  # small: what is held beside the weights leaves holes between them
 LONGEST_HEADER = 100_000_000  # the limit of the format
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
@@ -42,9 +43,20 @@ class Stored:
     start: int
 
     @property
+    def size(self) -> int:
+        """How many values it has."""
+        return math.prod(self.shape)
+
+    @property
     def end(self) -> int:
         """Where its last byte ends."""
-        return self.start + math.prod(self.shape) * self.dtype.itemsize
+        return self.start + self.size * self.dtype.itemsize
+
+    def rows(self, start: int, stop: int) -> "Stored":
+        """A part of it: the entries of its first dimension from `start` to before `stop`."""
+        size = math.prod(self.shape[1:]) * self.dtype.itemsize
+        shape = (stop - start, *self.shape[1:])
+        return replace(self, shape=shape, start=self.start + start * size)
 
     def read_into(self, target: Tensor) -> None:
         """Copy the values into a contiguous tensor of this shape, of any dtype and device."""
@@ -59,7 +71,8 @@ class Stored:
     def _pieces(self, target: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Parts of the target one after the other, each beside the values stored for it."""
         flat, size = target.view(-1), self.dtype.itemsize
-        buffer = bytearray(min(CHUNK, flat.numel() * size))
+        # not from the heap: there it would leave holes between the tensors, a fifth of their size
+        buffer = mmap(-1, max(1, min(CHUNK, flat.numel() * size)))
         with self.file.open("rb", buffering=0) as file:
             file.seek(self.start)
             for done in range(0, flat.numel(), CHUNK // size):

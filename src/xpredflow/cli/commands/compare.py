@@ -145,6 +145,7 @@ def compare(
             traces=traces,
             watch=watch,
             dtype=flags.dtype,
+            quantize=flags.quantize,
             device=flags.device,
             unsafe=flags.unsafe,
             command=command(context),

@@ -43,6 +43,8 @@ def demo(
         Path | None,
         typer.Option(help="Also write what is shown to this .html file, to look at it closely."),
     ] = None,
+    dtype: shared.Dtype = None,
+    quantize: shared.Quantize = None,
     device: shared.Device = None,
 ) -> None:
     """Watch three decoders answer the same request side by side, one forward pass at a time.
@@ -58,7 +60,7 @@ def demo(
       xpredflow demo --policy power:8 --more 0
       xpredflow demo --more 0 --page demo.html
     """
-    source = given({"source": model, "device": device})
+    source = given({"source": model, "dtype": dtype, "quantize": quantize, "device": device})
     flow = given({"policy": policy})
     try:
         _run(source, names(task or TELLING), flow, number, more, delay, page)
@@ -103,7 +105,7 @@ def _run(
     """Play the demonstration on standard output, pass by pass where it is a terminal."""
     from rich.console import Console
 
-    from xpredflow.cli.progress import load_model, terminal
+    from xpredflow.cli.progress import load_fitting, terminal
     from xpredflow.engine.request import resolve
     from xpredflow.errors import InputError
     from xpredflow.tasks import make_task
@@ -118,7 +120,7 @@ def _run(
     resolve("flow", flow)
     first = {task.name: TELLING[task.name] if number is None else number for task in tasks}
     problems = [task.problem("validation", first[task.name]) for task in tasks]
-    model = load_model(source)
+    model = load_fitting(source)
     screen = terminal(sys.stdout)
     console = screen or Console(highlight=False)
     pause = (DELAY if delay is None else delay) if screen else 0.0

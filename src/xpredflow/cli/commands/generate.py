@@ -123,7 +123,7 @@ def _run(
     from dataclasses import asdict
 
     from xpredflow.cli.output import Answers, budget_of
-    from xpredflow.cli.progress import PassesBar, load_model, terminal
+    from xpredflow.cli.progress import PassesBar, load_fitting, terminal
     from xpredflow.decoders import effective_settings
     from xpredflow.engine import loop
     from xpredflow.engine.request import resolve
@@ -135,7 +135,7 @@ def _run(
     resolve(decoder, options)
     if trace is not None:
         writable(trace)
-    model = load_model(source)
+    model = load_fitting(source)
     # what the checkpoint decides though nobody named it is said here, on standard error
     settings, rules = resolve(decoder, options, model)
     effective = effective_settings(rules)

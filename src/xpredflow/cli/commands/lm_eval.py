@@ -18,10 +18,11 @@ def lm_eval(
 ) -> None:
     """Run lm-evaluation-harness tasks with our decoders: pip install 'xpredflow[eval]'.
 
-    --model xpredflow takes in --model_args pretrained, decoder, dtype, device and revision, every
-    option of the engine and of the decoder (`xpredflow decoders NAME` lists them), mc_num (masked
-    copies per likelihood, which is an estimate), is_check_greedy, and passes_file=FILE for the
-    forward passes of each answer. They win over a task's generation_kwargs.
+    --model xpredflow takes in --model_args pretrained, decoder, dtype, quantize, device and
+    revision, every option of the engine and of the decoder (`xpredflow decoders NAME` lists them),
+    mc_num (masked copies per likelihood, which is an estimate), is_check_greedy, and
+    passes_file=FILE for the forward passes of each answer. They win over a task's
+    generation_kwargs.
 
     Our tasks need no network: xpredflow_minicode and xpredflow_minimath, and from local files
     xpredflow_humaneval, xpredflow_mbpp and xpredflow_gsm8k (each with _base for models without

@@ -103,6 +103,7 @@ def reproduce(
         flags.dtype,
         flags.device,
         flags.unsafe,
+        flags.quantize,
     )
     reproduction = Reproduction(tables, inputs, plan)
     watch, made_with = BenchBar(), command(context)
