@@ -115,6 +115,15 @@ def test_pairs_are_tested_against_the_first_and_corrected() -> None:
     assert (mask.p, mask.corrected) == (1.0, 1.0)
 
 
+def test_settings_that_meet_at_two_targets_are_tested_once() -> None:
+    once = shown({"flow": "x" * 6, "eb": "." * 6})
+    again = [(replace(one, target=8), found) for one, found in once]
+    first, second = paired(once, "flow")[1], paired([*once, *again], "flow")[3]
+    assert first == second
+    assert first is not None
+    assert first.corrected == first.p
+
+
 def test_the_page_has_no_opinion() -> None:
     field = equal_field(["flow", "eb"], [], ["1/4"])
     found = shown({"flow": "xx..", "eb": "x..."})

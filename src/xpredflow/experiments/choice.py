@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from xpredflow.engine.budget import FULL, resolve_budget
 from xpredflow.errors import InputError
-from xpredflow.evaluation import Job, Sample, mcnemar, summarise
+from xpredflow.evaluation import Job, Paired, Sample, mcnemar, summarise
 from xpredflow.evaluation.statistics import holm
 from xpredflow.experiments.bench import Measured, Trial
 from xpredflow.experiments.contenders import Contender, Variant, contenders
@@ -42,6 +42,11 @@ class Chosen:
     def weights(self) -> str:
         """The weights on which that was."""
         return "" if self.candidate is None else self.candidate.weights
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The same for the same setting, which may be the best at several targets."""
+        return self.task, self.weights, repr(self.trial)
 
     @property
     def trial(self) -> Trial:
@@ -124,16 +129,22 @@ def pooled(parts: Sequence[Measured]) -> Measured:
 
 
 def paired(shown: Sequence[tuple[Chosen, Measured]], reference: str) -> list[Against | None]:
-    """Every choice beside the reference's at the same task and target; None for itself."""
-    of_reference = {(c.task, c.target): m for c, m in shown if c.decoder == reference}
-    tests = [
-        None
-        if choice.decoder == reference or (choice.task, choice.target) not in of_reference
-        else mcnemar(found.samples, of_reference[choice.task, choice.target].samples)
-        for choice, found in shown
-    ]
-    corrected = iter(holm([test.p for test in tests if test is not None]))
-    return [None if test is None else Against(*test, next(corrected)) for test in tests]
+    """Every choice beside the reference's at the same task and target; None for itself.
+
+    Two settings that meet at several targets are one test.
+    """
+    of_reference = {(c.task, c.target): (c, m) for c, m in shown if c.decoder == reference}
+    pairs: list[tuple | None] = []
+    tests: dict[tuple, Paired] = {}
+    for choice, found in shown:
+        other = of_reference.get((choice.task, choice.target))
+        pair = None
+        if other is not None and choice.decoder != reference:
+            pair = (choice.key, other[0].key)
+            tests.setdefault(pair, mcnemar(found.samples, other[1].samples))
+        pairs.append(pair)
+    corrected = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
+    return [None if pair is None else Against(*tests[pair], corrected[pair]) for pair in pairs]
 
 
 def setting_of(variant: Variant) -> str:

@@ -168,16 +168,11 @@ def _show(
     for plan in plans:
         with Bench(plan, watch) as bench:
             by_name = {task.name: task for task in plan.tasks}
-            wanted = {_key(one): one for one in chosen if one.candidate is not None}
+            wanted = {one.key: one for one in chosen if one.candidate is not None}
             bench.watch.trials(len(wanted))
             for weights, source in sources.items():
                 for key, one in wanted.items():
                     if one.weights == weights:
                         found = bench.measure(source, by_name[one.task], one.trial)
                         parts.setdefault(key, []).append(found)
-    return [(one, pooled(parts[_key(one)])) for one in chosen if one.candidate is not None]
-
-
-def _key(one: Chosen) -> tuple[str, str, str]:
-    """The same setting may be the best at several targets; it is decoded once."""
-    return one.task, one.weights, repr(one.trial)
+    return [(one, pooled(parts[one.key])) for one in chosen if one.candidate is not None]

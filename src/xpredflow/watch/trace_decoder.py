@@ -70,6 +70,7 @@ class DecodedLine(_Strict):
     progress: list[int]
     all_ids: list[int]
     shadow_positions: int = 0
+    positions_read: int = 0
 
 
 class VerdictLine(_Strict):
