@@ -107,6 +107,8 @@ class PackedWeight(nn.Module):
 class PackedLinear(nn.Module):
     """In place of nn.Linear."""
 
+    bias: nn.Parameter | None
+
     def __init__(self, weight: PackedWeight, bias: nn.Parameter | None = None) -> None:
         super().__init__()
         self.weight = weight
