@@ -22,7 +22,7 @@ def try_kills(rounds: int, seed: int = 0) -> Tally:
     tally = Tally("kills")
     with tempfile.TemporaryDirectory() as directory:
         shop = Workshop(Path(directory))
-        for name in ("eval", "self-generate", *RESUMED):
+        for name in ("eval", "compare", "self-generate", *RESUMED):
             whole = Path(directory) / f"{name}-whole"
             _finish(shop, name, whole)
             for number in range(rounds):
