@@ -11,6 +11,7 @@ user types it: `1/16` is a number, `off` or `none` is None where a setting may b
 import dataclasses
 import math
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -76,7 +77,8 @@ def grouped(group: str) -> Callable[..., Any]:
 def _check_size(name: str, value: Any) -> None:
     most = LARGEST_WHOLE if type(value) is int else LARGEST
     if type(value) in (int, float) and most < abs(value) < math.inf:
-        raise InputError(f"{name} is {value:.6g}: expected a number from -{most:g} to {most:g}")
+        found = f"{value:.6g}" if abs(value) < sys.float_info.max else "a number of many digits"
+        raise InputError(f"{name} is {found}: expected a number from -{most:g} to {most:g}")
 
 
 def _from_text(value: Any, hint: Any) -> Any:

@@ -27,7 +27,7 @@ def main(names: list[str]) -> int:
         "faults": try_faults,
         "commands": lambda: try_command_lines(1000),
         "programs": try_programs,
-        "kills": lambda: try_kills(5),
+        "kills": lambda: try_kills(2),
     }
     if unknown := [name for name in names if name not in parts]:
         print(f"no part {unknown[0]!r}: choose from {', '.join(parts)}", file=sys.stderr)

@@ -8,6 +8,7 @@ follow fail as on a full disk; then the disk has room again and the same command
 import builtins
 import errno
 import io
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,24 +20,35 @@ from unittest.mock import patch
 import safetensors.torch
 from builders import write_checkpoint
 from own_answers import own_answers, write_answers
+from recorded import toy_trace
 from typer.testing import CliRunner
 
 from battery.outcome import Tally, Wrong
 from xpredflow.cli import app
+from xpredflow.models.publication import DRAFT
+from xpredflow.watch.trace_file import write_traces
 
 ROWS = '{"prompt": "2+3=", "answer": 5, "grader": "number"}\n' * 3
 SHORT = "-o gen_length=4 -o budget=2 -o chat=off"
+TRAINED = "--updates 2 --batch 2 --save-every 1"
 COMMANDS = {
     "eval": f"eval -m M -t T --split all -d mask {SHORT} --out OUT",
     "compare": f"compare -m M -t T --split all -d mask -b 1 {SHORT.replace('-o budget=2', '')}"
     " --out OUT",
     "self-generate": f"self-generate -m M --data P {SHORT} --out OUT/own.jsonl",
-    "generate": "generate hi -m M --gen-length 4 --no-chat --trace OUT.jsonl",
-    "align": "align OUT -m M --answers A --updates 2 --batch 2 --save-every 1 --holdout 2",
-    "softmask": "train-softmask OUT -m M --answers A --updates 2 --batch 2 --save-every 1"
-    " --holdout 2",
+    "generate": "generate hi -m M --gen-length 4 --no-chat --trace OUT/t.jsonl",
+    "view": "view V -o OUT/page.html",
+    "average": "average OUT/mean M N",
+    "reproduce": "reproduce consistency -m M --aligned N -t minimath --limit 2 --split validation"
+    f" {SHORT.replace('-o budget=2', '')} --out OUT",
+    "align": f"align OUT -m M --answers A {TRAINED} --holdout 2",
+    "softmask": f"train-softmask OUT -m M --answers A {TRAINED} --holdout 2",
+    "pretrain": "pretrain OUT -t minimath --shape S --updates 2 --batch 2 --probe-every 0"
+    " --vocabulary 320 --tokenizer-examples 50",
+    "train-policy": "train-policy OUT -m M -t minimath --updates 2 --prompts 2 --group 2"
+    " --budget 2 --gen-length 4 --init-prompts 2 --init-fits 2 --validate-every 0",
 }
-RESUMED = ("align", "softmask")
+RESUMED = ("align", "softmask", "pretrain", "train-policy")
 
 
 class Disk:
@@ -107,13 +119,17 @@ class Workshop:
 
     def __init__(self, place: Path) -> None:
         self.place, self.runner = place, CliRunner()
-        write_checkpoint(place / "M", "llada", tokenizer=True)
+        for name in "MN":
+            write_checkpoint(place / name, "llada", tokenizer=True, max_sequence_length=512)
+        write_traces(place / "V.jsonl", [toy_trace()])
+        shape = json.loads((place / "M" / "config.json").read_text())
+        (place / "S.json").write_text(json.dumps(shape))
         (place / "T.jsonl").write_text(ROWS)
         (place / "P.jsonl").write_text('{"prompt": "2+3="}\n' * 3)
         write_answers(place / "A.jsonl", own_answers(8))
 
     def words(self, command: str, out: Path) -> list[str]:
-        files = {"M": "M", "T": "T.jsonl", "P": "P.jsonl", "A": "A.jsonl"}
+        files = {"M": "M", "N": "N", "S": "S.json", **{name: f"{name}.jsonl" for name in "TPAV"}}
         words = [str(self.place / files[w]) if w in files else w for w in command.split()]
         return [word.replace("OUT", str(out)) for word in words]
 
@@ -136,6 +152,7 @@ def try_faults(names: tuple[str, ...] = tuple(COMMANDS), every: int = 1) -> Tall
         shop = Workshop(Path(directory))
         for name in names:
             whole = Disk(Path(directory) / name)
+            _prepare(name, Path(whole.place))
             with whole.mounted():
                 code, said = shop.run(shop.words(COMMANDS[name], Path(whole.place)))
             if code:
@@ -146,7 +163,14 @@ def try_faults(names: tuple[str, ...] = tuple(COMMANDS), every: int = 1) -> Tall
     return tally
 
 
+def _prepare(name: str, out: Path) -> None:
+    """These two write one file, into a directory that is there."""
+    if name in ("generate", "view"):
+        out.mkdir()
+
+
 def _fails(shop: Workshop, name: str, out: Path, k: int) -> None:
+    _prepare(name, out)
     disk = Disk(out, k)
     with disk.mounted():
         code, said = shop.run(shop.words(COMMANDS[name], out))
@@ -154,8 +178,8 @@ def _fails(shop: Workshop, name: str, out: Path, k: int) -> None:
         raise Wrong(f"the disk was full at write {k} of {disk.writes}, and nothing was said")
     if code != 2 or "No space left" not in said:
         raise Wrong(f"exit code {code}: {said!r}")
-    if list(out.rglob("*.tmp")):
-        raise Wrong(f"left behind: {list(out.rglob('*.tmp'))}")
+    if left := [*out.rglob("*.tmp"), *out.rglob(f"{DRAFT}*")]:
+        raise Wrong(f"left behind: {left}")
     words = shop.words(COMMANDS[name], out)
     if name in RESUMED and any(out.glob("state*.pt")):
         words.append("--resume")

@@ -9,18 +9,22 @@ from random import Random
 
 import torch
 from builders import write_checkpoint
+from byte_tokenizer import byte_tokenizer
 from own_answers import own_answers, write_answers
+from recorded import toy_trace
 from toy import ToyModel
 
-from battery.mutation import damaged, damaged_json, damaged_line
+from battery.mutation import damaged, damaged_json, damaged_line, damaged_toml
 from battery.outcome import Tally, Wrong
 from xpredflow import generate, load
 from xpredflow.cli.prompts import gather
+from xpredflow.engine.chat import chat_text
 from xpredflow.evaluation.samples import Job, Records, Sample
 from xpredflow.experiments.inputs import softness_of
 from xpredflow.experiments.tables import write_index
 from xpredflow.policies.beta import BetaNetwork, load_policy, save_policy
 from xpredflow.processes import Share
+from xpredflow.settings import configured
 from xpredflow.tasks import make_task
 from xpredflow.tasks.published.gsm8k import Gsm8k
 from xpredflow.tasks.published.humaneval import HumanEval
@@ -30,6 +34,8 @@ from xpredflow.training.common.answers import read_answers
 from xpredflow.training.common.run_file import RunFile, read_run_file
 from xpredflow.training.common.runs import Run, read_log, read_state
 from xpredflow.training.self_generate import AnswerFile, AnswerSpec
+from xpredflow.watch.trace_file import read_traces, write_traces
+from xpredflow.watch.viewer import write_page
 
 Damage = Callable[[bytes, Random], bytes]
 
@@ -148,7 +154,47 @@ def _save_policy(place: Path) -> None:
     save_policy(BetaNetwork(), place / "p", {"config": {"budget": 4}, "updates": 3})
 
 
-LINES, BYTES = (damaged, damaged_line), (damaged,)
+def _template(place: Path) -> None:
+    (place / "chat_template.jinja").write_text(CHAT)
+
+
+CHAT = """{% for m in messages %}
+{{ '<|' + m.role + '|>' + (m.content | trim) }}{% if loop.last %}{{ eos_token }}{% endif %}
+{% endfor %}
+{%- if add_generation_prompt %}{{ raise_exception('no') if messages | length > 9 }}go{% endif %}
+"""
+
+
+class Talking(ToyModel):
+    """A toy whose tokenizer takes its template from a file; its process is shared by all cases."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__()
+        self.tokenizer = byte_tokenizer()
+        self.tokenizer.name_or_path = str(place)
+
+
+TALKING: dict[str, Talking] = {}
+
+
+def _chat(place: Path) -> None:
+    model = TALKING.setdefault(str(place), Talking(place))
+    template = (place / "chat_template.jinja").read_bytes().decode(errors="replace")
+    model.tokenizer.chat_template = template or " "
+    chat_text(model, [{"role": "user", "content": "hi"}])
+
+
+def _traces(place: Path) -> None:
+    """Whatever is read can be shown."""
+    write_page(place / "page.html", read_traces(place / "t.jsonl"), "")
+
+
+def _config_file(place: Path) -> None:
+    """As --config takes it: tables, then every setting by its name and type."""
+    configured(AlignConfig, read_run_file(place / "run.toml", "align")["settings"], "run.toml")
+
+
+LINES, BYTES, TOML = (damaged, damaged_line), (damaged,), (damaged, damaged_toml)
 FORMATS = (
     Format("config.json", "config.json", _checkpoint, _load),
     Format("index", "model.safetensors.index.json", _checkpoint, _load),
@@ -168,14 +214,12 @@ FORMATS = (
     Format("samples", "toy.jsonl", _samples, _read_samples, LINES),
     Format("state", "state.pt", _make_run, _read_state, BYTES),
     Format("log", "log.jsonl", _make_run, lambda place: read_log(place / "log.jsonl"), LINES),
-    Format("run directory", "run.toml", _make_run, lambda p: _run(p, resume=True), BYTES),
+    Format("run directory", "run.toml", _make_run, lambda p: _run(p, resume=True), TOML),
+    Format("run file", "run.toml", _make_run, _config_file, TOML),
     Format(
-        "run file",
-        "run.toml",
-        _make_run,
-        lambda place: read_run_file(place / "run.toml", "align"),
-        BYTES,
+        "trace", "t.jsonl", lambda p: write_traces(p / "t.jsonl", [toy_trace()]), _traces, LINES
     ),
+    Format("chat template", "chat_template.jinja", _template, _chat, BYTES),
     Format("sidecar", "a.json", _sidecar, _sidecar),
     Format("own task", "mine.jsonl", _rows, _task, LINES),
     Format(

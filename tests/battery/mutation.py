@@ -2,8 +2,11 @@
 
 import copy
 import json
+import tomllib
 from random import Random
 from typing import Any
+
+import tomli_w
 
 NASTY: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, 1e308, -1e308, 0.5, float("nan")),
@@ -45,6 +48,15 @@ def damaged_json(data: bytes, rng: Random) -> bytes:
     else:
         holder[key] = rng.choice(NASTY)
     return json.dumps(value).encode()
+
+
+def damaged_toml(data: bytes, rng: Random) -> bytes:
+    """The same for a TOML file; what TOML cannot hold is left as it was."""
+    value = json.loads(damaged_json(json.dumps(tomllib.loads(data.decode())).encode(), rng))
+    try:
+        return tomli_w.dumps(value).encode()
+    except (AttributeError, TypeError, ValueError):
+        return damaged(data, rng)
 
 
 def damaged_line(data: bytes, rng: Random) -> bytes:

@@ -145,3 +145,44 @@ def test_a_tokenizer_of_another_model_is_found_when_it_is_loaded(tmp_path):
     file.write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"'zzz' with id 400, but the embedding has 288 rows"):
         models.load(tmp_path)
+
+
+def test_a_checkpoint_is_published_at_one_stroke(tmp_path, monkeypatch):
+    place = tmp_path / "model"
+    old, new = models.build(CONFIGS["llada"], 1), models.build(CONFIGS["llada"], 2)
+    models.save(old, place, max_shard_bytes=20_000, beside={"softmask.json": "{}"})
+    (place / "README.md").write_text("mine")
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+
+    def killed(*_):
+        assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("xpredflow.models.publication._exchange", killed)
+        with pytest.raises(KeyboardInterrupt):
+            models.save(new, place)
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+    models.save(new, place)
+    names = {"config.json", "model.safetensors", "README.md", "softmask.json"}
+    assert {path.name for path in place.iterdir()} == names
+    assert (place / "README.md").read_text() == "mine"
+    assert torch.equal(some_logits(models.load(place)), some_logits(new))
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_directories_in_the_place_of_a_checkpoint_stay(tmp_path, monkeypatch):
+    place = tmp_path / "model"
+    (place / "mine").mkdir(parents=True)
+    models.save(models.build(CONFIGS["llada"], 1), place, max_shard_bytes=20_000)
+    models.save(models.build(CONFIGS["llada"], 2), place)
+    names = ["config.json", "mine", "model.safetensors"]
+    assert sorted(path.name for path in place.iterdir()) == names
+    monkeypatch.setattr("xpredflow.models.publication._exchange", lambda *_: False)
+    (place / "mine").rmdir()
+    (place / "README.md").write_text("mine")
+    models.save(models.build(CONFIGS["llada"], 3), place, max_shard_bytes=20_000)
+    assert (place / "README.md").read_text() == "mine"
+    assert not (place / "model.safetensors").exists()
+    assert models.load(place).eval()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

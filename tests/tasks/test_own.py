@@ -2,12 +2,12 @@
 
 import gzip
 import json
-import time
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from growth import assert_linear
 
 from xpredflow import InputError
 from xpredflow.sandbox import Sandbox
@@ -124,9 +124,7 @@ def test_regex(tmp_path: Path) -> None:
     row = {"answer": r"(?i)\bparis\b", "grader": "regex"}
     assert verdicts(tmp_path, row, "in Paris.", "comparison") == [1, 0]
     explodes = {"answer": r"(x+x+)+(y|z)+\1q$", "grader": "regex"}
-    started = time.monotonic()
-    assert verdicts(tmp_path, explodes, "x" * 5000) == [0]
-    assert time.monotonic() - started < 20
+    assert verdicts(tmp_path, explodes, "x" * 5000) == [0]  # without a bound it would not end
 
 
 def test_programs_run_in_the_sandbox(tmp_path: Path) -> None:
@@ -151,10 +149,9 @@ def test_programs_run_in_the_sandbox(tmp_path: Path) -> None:
 def test_long_texts_are_read_in_linear_time(grader: str, tmp_path: Path) -> None:
     row = {"answer": {"number": 1, "choice": "A", "exact": "x"}[grader], "grader": grader}
     task = make_task(write(tmp_path / "mine.jsonl", {"prompt": "?", **row}))
-    started = time.monotonic()
+    problem = task.problem("all", 0)
     for piece in ("1", "1,", "-", "answer ", "A ", "(A", " ", "####", "#### ", "```\n", "1.", "\n"):
-        task.score(task.problem("all", 0), piece * (400_000 // len(piece)))
-    assert time.monotonic() - started < 20  # seconds; quadratic time would be hours
+        assert_linear(lambda text: task.score(problem, text), "", piece)
     assert find_choice(" " * 9, "AB", []) is None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xpredflow.engine.chat import chat_text, has_chat_template
 from xpredflow.errors import InputError
 from xpredflow.types import Model
 
@@ -48,6 +49,17 @@ def _is_one_prompt(value: Any) -> bool:
 
 def encode(model: Model, prompt: Prompt, *, chat: bool | None, system: str | None) -> Encoded:
     """Ids of one prompt. `chat` None applies the chat template where there is one to apply."""
+    encoded = _encode(model, prompt, chat, system)
+    largest = max(encoded.ids, default=-1)
+    if largest >= len(model.embedding):
+        raise InputError(
+            f"the tokenizer of {model.name!r} gives the token id {largest}, but the model's"
+            f" embedding has {len(model.embedding)} rows: it belongs to another model"
+        )
+    return encoded
+
+
+def _encode(model: Model, prompt: Prompt, chat: bool | None, system: str | None) -> Encoded:
     if isinstance(prompt, str):
         if GAP.search(prompt) or _holds_mask(model, prompt):
             return _encode_gaps(model, prompt, chat, system)
@@ -61,11 +73,6 @@ def encode(model: Model, prompt: Prompt, *, chat: bool | None, system: str | Non
     return Encoded(_raw_ids(model, prompt))  # type: ignore[arg-type]
 
 
-def has_chat_template(model: Model) -> bool:
-    """Whether the tokenizer knows how a conversation is written."""
-    return bool(getattr(model.tokenizer, "chat_template", None))
-
-
 def _holds_mask(model: Model, prompt: str) -> bool:
     """Whether a masked language model's own mask token stands in the text."""
     return hasattr(model, "mask_text") and model.mask_text in prompt  # type: ignore[attr-defined]
@@ -76,22 +83,32 @@ def _encode_gaps(model: Model, prompt: str, chat: bool | None, system: str | Non
         raise InputError(
             "a prompt with [[mask:n]] gaps is filled in as it stands: leave out chat and system"
         )
+    _check_gaps(model, prompt)
     if hasattr(model, "mask_text"):  # its tokenizer knows what to do around a mask
-        text = GAP.sub(lambda gap: model.mask_text * _length(gap), prompt)  # type: ignore[attr-defined]
+        text = GAP.sub(lambda gap: model.mask_text * int(gap.group(1)), prompt)  # type: ignore[attr-defined]
         return Encoded(model.encode_text(text, whole=True))  # type: ignore[attr-defined]
     ids: list[int] = []
     end = 0
     for gap in GAP.finditer(prompt):
-        ids += plain_ids(model, prompt[end : gap.start()]) + [-1] * _length(gap)
+        ids += plain_ids(model, prompt[end : gap.start()]) + [-1] * int(gap.group(1))
         end = gap.end()
     return Encoded(ids + plain_ids(model, prompt[end:]))
 
 
-def _length(gap: re.Match[str]) -> int:
-    length = int(gap.group(1))
-    if length == 0:
-        raise InputError(f"gap {gap.group(0)!r} has no positions: write [[mask:n]] with n ≥ 1")
-    return length
+def _check_gaps(model: Model, prompt: str) -> None:
+    """Every gap has positions, and all of them fit: what is too long is never made."""
+    room = model.max_length
+    for gap in GAP.finditer(prompt):
+        digits = gap.group(1).lstrip("0")
+        if not digits:
+            raise InputError(f"gap {gap.group(0)!r} has no positions: write [[mask:n]] with n ≥ 1")
+        # a number of very many digits is slow to read, and too large anyway
+        room -= int(digits) if len(digits) < 10 else model.max_length + 1
+        if room < 0:
+            raise InputError(
+                f"gap {gap.group(0)!r:.40} is too long: {model.name!r} has {model.max_length}"
+                " positions for the text and all gaps together; write a smaller number"
+            )
 
 
 def _plain_prompt(model: Model, text: str) -> list[int]:
@@ -107,19 +124,10 @@ def plain_ids(model: Model, text: str) -> list[int]:
 
 
 def _chat(model: Model, messages: list[dict[str, str]], system: str | None) -> list[int]:
-    tokenizer = _tokenizer(model)
-    if not has_chat_template(model):
-        raise InputError(
-            f"the tokenizer of {model.name!r} has no chat template: pass chat=False (--no-chat) to"
-            " send the prompt as plain text, or add chat_template to its tokenizer_config.json"
-        )
+    _tokenizer(model)
     if system is not None:
         messages = [{"role": "system", "content": system}, *messages]
-    template: dict[str, Any] = dict(getattr(model, "chat_options", {}))
-    text = tokenizer.apply_chat_template(
-        messages, add_generation_prompt=True, tokenize=False, **template
-    )
-    return plain_ids(model, text)
+    return plain_ids(model, chat_text(model, messages))
 
 
 def _messages(prompt: Sequence[Any]) -> list[dict[str, str]]:

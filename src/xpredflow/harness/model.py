@@ -11,8 +11,8 @@ from lm_eval.api.registry import register_model
 from tqdm import tqdm
 
 from xpredflow.engine.capacity import MOST_ROWS
+from xpredflow.engine.chat import chat_text, has_chat_template
 from xpredflow.engine.loop import decode_steps
-from xpredflow.engine.prompts import has_chat_template
 from xpredflow.engine.steps import Decoded
 from xpredflow.errors import InputError
 from xpredflow.harness.arguments import Arguments
@@ -140,12 +140,8 @@ class XpredflowLM(LM):
         """The conversation as the model's template writes it."""
         self._chat = True
         self._need_template()
-        return self.model.tokenizer.apply_chat_template(
-            chat_history,
-            tokenize=False,
-            add_generation_prompt=add_generation_prompt,
-            continue_final_message=not add_generation_prompt,
-        )
+        ends = "answer" if add_generation_prompt else "continued"
+        return chat_text(self.model, chat_history, ends=ends)
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
         """The template itself, for the harness's records."""

@@ -66,6 +66,11 @@ def read_config(directory: Path) -> dict[str, Any]:
         raise InputError(
             f"{file}: architectures is {named!r:.60}; expected a list of names: download it again"
         )
+    remote = config.get("auto_map") or {}
+    if not isinstance(remote, dict):
+        raise InputError(
+            f"{file}: auto_map is {remote!r:.60}; expected an object: download it again"
+        )
     return config
 
 

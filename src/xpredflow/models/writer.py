@@ -1,42 +1,36 @@
 """Writing a model as a checkpoint of its published layout, which other tools can read."""
 
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from torch import Tensor
 
-from xpredflow.files import make_directory, save_tensors, write_atomically, writing
+from xpredflow.files import save_tensors, write_atomically
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.defaults import write_defaults
 from xpredflow.models.module_adapter import Wrapped
+from xpredflow.models.publication import published
 from xpredflow.models.quantize import refuse_quantised
 from xpredflow.models.shards import INDEX, SINGLE
 
 SHARD_BYTES = 4_000_000_000
-DRAFT = ".saving-"  # then the process that writes it
 
 
 def save(
-    model: MaskedDiffusionModel, directory: str | Path, max_shard_bytes: int = SHARD_BYTES
+    model: MaskedDiffusionModel,
+    directory: str | Path,
+    max_shard_bytes: int = SHARD_BYTES,
+    beside: Mapping[str, str] | None = None,
 ) -> None:
-    """Write weights, config.json and tokenizer; no file is ever half written under its own name.
+    """Write weights, config.json and tokenizer; all of it appears at once, or nothing does.
 
     save(model, "runs/mine")  # load("runs/mine") reads it, and so do other tools
+
+    `beside` holds further files of text by their names.
     """
     refuse_quantised(model, "saved")
-    directory = Path(directory)
-    make_directory(directory)
-    _clean_up(directory)
-    # Everything is complete in a neighbouring directory before the first file is renamed.
-    with (
-        writing(directory, "the checkpoint that stood there is unchanged"),
-        tempfile.TemporaryDirectory(prefix=f"{DRAFT}{os.getpid()}-", dir=directory) as temporary,
-    ):
-        draft = Path(temporary)
+    with published(Path(directory)) as draft:
         if isinstance(model, Wrapped):
             model.write(draft)
         else:
@@ -44,15 +38,8 @@ def save(
         if model.tokenizer is not None:
             model.tokenizer.save_pretrained(str(draft))
         write_defaults(model.defaults, draft)
-        _publish(draft, directory)
-
-
-def _clean_up(directory: Path) -> None:
-    """Remove the drafts of processes that were killed while they saved."""
-    for draft in directory.glob(f"{DRAFT}*"):
-        pid = draft.name.removeprefix(DRAFT).partition("-")[0]
-        if not (pid.isdigit() and Path(f"/proc/{pid}").exists()):
-            shutil.rmtree(draft, ignore_errors=True)
+        for name, text in (beside or {}).items():
+            write_atomically(draft / name, text)
 
 
 def _write(model: MaskedDiffusionModel, draft: Path, max_shard_bytes: int) -> None:
@@ -63,18 +50,6 @@ def _write(model: MaskedDiffusionModel, draft: Path, max_shard_bytes: int) -> No
     if len(shards) > 1:
         _write_json(draft / INDEX, _index(model, dict(zip(names, shards, strict=True))))
     _write_json(draft / "config.json", _config(model))
-
-
-def _publish(draft: Path, directory: Path) -> None:
-    new = {file.name for file in draft.iterdir()}
-    for name in sorted(new):
-        with (draft / name).open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft / name, directory / name)
-    # Weights of an earlier save in other shards would be read in place of these.
-    for stale in [*directory.glob("model*.safetensors"), directory / INDEX]:
-        if stale.name not in new:
-            stale.unlink(missing_ok=True)
 
 
 def _shards(model: MaskedDiffusionModel, limit: int) -> Iterator[list[str]]:

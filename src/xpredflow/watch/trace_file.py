@@ -5,7 +5,6 @@ has fewer answers than prompts.
 """
 
 import gzip
-import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from xpredflow.engine.steps import Decoded, Step
-from xpredflow.errors import InputError
+from xpredflow.errors import InputError, WriteError
+from xpredflow.files import parse_json, writing
 from xpredflow.tasks.base import Verdict
 from xpredflow.watch.text import TokenText
 from xpredflow.watch.trace import Header, Trace
@@ -36,8 +36,13 @@ class TraceWriter:
 
     def __enter__(self) -> "TraceWriter":
         self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-        self._file = _open(self._temporary, "wt", packed=self.path.suffix == ".gz")
-        self._write(self.encoder.begin())
+        with writing(self.path):
+            self._file = _open(self._temporary, "wt", packed=self.path.suffix == ".gz")
+        try:
+            self._write(self.encoder.begin())
+        except WriteError:
+            self.__exit__(WriteError)
+            raise
         return self
 
     def add(self, step: Step) -> None:
@@ -52,7 +57,8 @@ class TraceWriter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # An error before the first pass left nothing worth replacing an older trace with.
-        keep = kind is None or self.encoder.frames > 0
+        is_full = kind is not None and issubclass(kind, WriteError)
+        keep = kind is None or (self.encoder.frames > 0 and not is_full)
         try:
             if keep:
                 for done in sorted(self.waiting, key=lambda done: done.row):
@@ -60,14 +66,16 @@ class TraceWriter:
                 for row, verdict in self.verdicts.items():
                     self._write(self.encoder.verdict(row, verdict))
                 self._write(self.encoder.end())
-            self._file.close()
-            if keep:
-                os.replace(self._temporary, self.path)
+            with writing(self.path):
+                self._file.close()
+                if keep:
+                    os.replace(self._temporary, self.path)
         finally:
             self._temporary.unlink(missing_ok=True)
 
     def _write(self, line: str) -> None:
-        self._file.write(line + "\n")
+        with writing(self.path):
+            self._file.write(line + "\n")
 
 
 def write_traces(path: str | Path, traces: Iterable[Trace]) -> None:
@@ -75,9 +83,10 @@ def write_traces(path: str | Path, traces: Iterable[Trace]) -> None:
     path = writable(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with _open(temporary, "wt", packed=path.suffix == ".gz") as file:
-            file.writelines(line + "\n" for trace in traces for line in encode(trace))
-        os.replace(temporary, path)
+        with writing(path):
+            with _open(temporary, "wt", packed=path.suffix == ".gz") as file:
+                file.writelines(line + "\n" for trace in traces for line in encode(trace))
+            os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -142,7 +151,7 @@ def read_chosen(paths: Sequence[Path], row: int | None = None) -> list[Trace]:
 
 def _version(line: str) -> int:
     try:
-        header = json.loads(line)
+        header = parse_json(line)
     except ValueError as error:
         raise InputError(f"not a line of JSON ({error}): {_GIVE}") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:

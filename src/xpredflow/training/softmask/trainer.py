@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from xpredflow.decoders.soft import softness
 from xpredflow.engine.signals import mixture, read
-from xpredflow.files import write_atomically
 from xpredflow.models import MaskedDiffusionModel, save
 from xpredflow.training.common.answer_batches import batch_at, check_answers, hold_out, text_batch
 from xpredflow.training.common.answers import Answer
@@ -164,7 +163,6 @@ class SoftMaskTraining:
         """Write the weights, and beside them what the `soft` decoder needs; the losses now."""
         after = self.measure()
         self.model.convert(self.stored)
-        save(self.model, directory)
         about = {
             "k": self.config.k,
             **self.omega.values(),
@@ -172,7 +170,7 @@ class SoftMaskTraining:
             "before": self.before,
             "after": after,
         }
-        write_atomically(directory / "softmask.json", json.dumps(about, indent=2) + "\n")
+        save(self.model, directory, beside={"softmask.json": json.dumps(about, indent=2) + "\n"})
         return after
 
     def _state(self) -> dict[str, Any]:
