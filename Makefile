@@ -14,14 +14,15 @@ export MALLOC_TRIM_THRESHOLD_ ?= 10737418240
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) 'pip>=25.1'
-	$(PIP) -c constraints.txt -e '.[eval,parquet,plot,train]' --group dev --group docs
+	$(PIP) -c constraints.txt -e '.[eval,parquet,plot,ray,serve,train]' --group dev --group docs
 	touch $@
 
 demo: $(READY)
 	$(BIN)/xpredflow demo
 
 test: $(READY)
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --ignore tests/accelerator
+	$(BIN)/pytest -n 2 tests/accelerator  # torch must know that device before anything else happens
 
 # Damaged files, full disks, kills, random commands, hostile programs (docs/reliability.md).
 battery: $(READY)
@@ -56,8 +57,8 @@ align-tiny align-tiny-moe: align-%: $(READY)
 lock:
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(PIP) 'pip>=25.1'
 	$(PIP) "$$(grep '^torch==' constraints.txt)"  # first: an open range may pull gigabytes of CUDA
-	$(PIP) -e '.[eval,parquet,plot,train]' --group dev --group docs
-	$(BIN)/pytest -n 2
+	$(PIP) -e '.[eval,parquet,plot,ray,serve,train]' --group dev --group docs
+	touch $(READY) && $(MAKE) test
 	head -n 2 constraints.txt > constraints.new
 	$(BIN)/pip freeze --exclude-editable --exclude pip | sed 's/+[a-z0-9.]*$$//' >> constraints.new
 	mv constraints.new constraints.txt && touch $(READY)

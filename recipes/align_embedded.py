@@ -3,12 +3,17 @@
     python recipes/align_embedded.py tiny            (make align-tiny)       about an hour on a core
     python recipes/align_embedded.py tiny-moe        (make align-tiny-moe)   about two hours
     python recipes/align_embedded.py tiny runs/tiny/model     from other weights than the shipped
+    python recipes/align_embedded.py tiny --paper    the paper's alignment alone, half an hour
 
 Killed, the same command goes on where it was. runs/tiny-on-policy-2/model is the result. First come
 full-budget answers and the paper's alignment, then twice the flow's own answers, right ones only,
 and an alignment on states that lead there. docs/log.md has what each of them changed.
+
+With --paper the first answers, right and wrong ones, are learned from once, by the paper's loss and
+nothing beside it; runs/tiny-paper/model is the result.
 """
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +27,7 @@ BY_FLOW = (
     *("-d", "flow", "-o", "policy=power:8", "-o", "budget=1/4"),
     *("--retry", "--keep", "solved"),
 )
+PAPER = AlignConfig(updates=300, lr=3e-4, dtype="float16")
 ONCE = AlignConfig(updates=300, lr=3e-4, clean_entropy=0.5, keep_reference=1.5, dtype="float16")
 ON_POLICY = AlignConfig(
     updates=400, lr=2e-4, clean_entropy=0.1, on_policy=0.4, reference_every=4, dtype="float16"
@@ -57,7 +63,13 @@ def aligned(model: str, answers: Path, config: AlignConfig, name: str) -> str:
     return str(out / "model")
 
 
-def main(name: str, start: str) -> None:
+def paper(name: str, start: str) -> str:
+    """The paper's alignment alone: one round, unfiltered answers, no states of the flow."""
+    own = answers_of(start, f"{name}-own", FIRST_ANSWERS[name])
+    return aligned(start, own, PAPER, f"{name}-paper")
+
+
+def ours(name: str, start: str) -> str:
     """Three alignments, each from the weights of the one before."""
     own = answers_of(start, f"{name}-own", FIRST_ANSWERS[name])
     model = aligned(start, own, ONCE, f"{name}-once")
@@ -68,10 +80,16 @@ def main(name: str, start: str) -> None:
 
     sure = ("-o", "commit_threshold=0.9", "-o", "trust=held")
     flow = answers_of(model, f"{name}-flow-2", 6000, *BY_FLOW, *sure)
-    print("checkpoint:", aligned(model, flow, ON_POLICY_2, f"{name}-on-policy-2"))
+    return aligned(model, flow, ON_POLICY_2, f"{name}-on-policy-2")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3) or sys.argv[1] not in FIRST_ANSWERS:
-        sys.exit(f"usage: python recipes/align_embedded.py {'|'.join(FIRST_ANSWERS)} [CHECKPOINT]")
-    main(sys.argv[1], sys.argv[-1])
+    parser = argparse.ArgumentParser(
+        usage="python recipes/align_embedded.py NAME [START] [--paper]"
+    )
+    parser.add_argument("name", choices=list(FIRST_ANSWERS))
+    parser.add_argument("start", nargs="?", help="a checkpoint; the shipped one without it")
+    parser.add_argument("--paper", action="store_true", help="the paper's alignment alone")
+    given = parser.parse_args()
+    align_with = paper if given.paper else ours
+    print("checkpoint:", align_with(given.name, given.start or given.name))

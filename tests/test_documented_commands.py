@@ -47,6 +47,7 @@ ONLY_PARSED = {
     r"MODEL|DIR|DIRECTORY|FILE": "stands for something of the reader's own",
     r"runs/(results|table|compare)\S*": "reads what an evaluation of hours has written",
     r"reproduce": "minutes even on two problems: tests/cli/test_cli_reproduce.py runs it",
+    r"serve": "runs until it is told to end: the tests in tests/serve start servers",
     r"ls": "lm-eval's own list of a thousand tasks",
 }
 # What stands in a shell example beside xpredflow.

@@ -24,7 +24,7 @@ LEVELS = [
     ["tasks"],
     ["watch", "evaluation"],
     ["training"],
-    ["experiments", "harness"],
+    ["experiments", "harness", "slots"],
     ["serve"],
     ["cli"],
 ]

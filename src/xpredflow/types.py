@@ -194,7 +194,7 @@ class Action:
     """
 
     fraction: Float[Tensor, "B N"]
-    features: Float[Tensor, "B N 8"] | None = None
+    features: Float[Tensor, "B N F"] | None = None
     latent: Float[Tensor, "B N"] | None = None
     log_prob: Float[Tensor, "B N"] | None = None
 

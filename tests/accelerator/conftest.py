@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cache
 
+import backend
 import pytest
 import simulated
 import torch
@@ -17,7 +18,7 @@ def device(monkeypatch) -> torch.device:
     monkeypatch.setattr(torch, "Generator", simulated.Generator)
     monkeypatch.setattr(torch, "tensor", simulated.tensor)
     monkeypatch.setattr(loader, "default_device", lambda: simulated.NAME)
-    return simulated.register()
+    return backend.register()
 
 
 @pytest.fixture(scope="session")

@@ -84,9 +84,10 @@ def test_it_opens_with_the_answers_and_what_is_said_of_them(shown: Any, traces: 
 
 
 def test_playing_begins_anew_and_ends_at_the_end(shown: Any, traces: Any) -> None:
-    shown.select_option("#speed", "16")
+    shown.select_option("#speed", "0.25")
     shown.click("#play")
     assert shown.inner_text("#play") == "Pause"
+    shown.select_option("#speed", "16")
     shown.wait_for_selector("#play:text-is('Play')")
     assert shown.inner_text(PASS) == f"pass {passes(traces)} of {passes(traces)}"
     shown.select_option("#speed", "0.25")

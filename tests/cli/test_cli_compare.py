@@ -53,6 +53,13 @@ def test_more_decoders_reuse_the_samples_there_are(
     assert len(list((tmp_path / "samples").iterdir())) == 2
 
 
+def without_times(found: dict[str, Any]) -> dict[str, Any]:
+    """The record but for what no two runs have in common."""
+    for point in found["points"]:
+        assert point["summary"].pop("seconds_mean") > 0
+    return found
+
+
 def test_the_command_is_one_call_in_python(
     run: Callable[..., Any], model: Any, tmp_path: Path
 ) -> None:
@@ -68,7 +75,7 @@ def test_the_command_is_one_call_in_python(
         gen_length=8,
         command=shown["command"],
     )
-    assert json.loads(json.dumps(named.record())) == shown
+    assert without_times(json.loads(json.dumps(named.record()))) == without_times(shown)
     assert named.page == (tmp_path / "b/compare.md").read_text()
     assert (tmp_path / "b/README.md").is_file()
     loaded = compare(model, "minimath", ["mask"], budgets=[2, 8], limit=2, gen_length=8)
@@ -145,3 +152,46 @@ def test_the_bar_moves_with_passes(model: Any) -> None:
     assert len(advanced) > 1
     assert advanced[0][0] < 24
     assert watch.kept == 3
+
+
+def test_settings_are_chosen_on_one_split_and_shown_once_on_the_other(
+    run: Callable[..., Any], model: Any, tmp_path: Path
+) -> None:
+    arguments = ["compare", "--choose", "validation", "--choose-limit", "3", "--draws", "2"]
+    arguments += ["-d", "flow:confidence", "-d", "mask", "-b", "1/4", "-b", "1/2"]
+    arguments += ["--at", "1", "--at", "1/2", "--out", str(tmp_path), *QUICK]
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert (found["reference"], found["settings"]) == ("flow:confidence", 2)
+    assert [(one["target"], one["decoder"]) for one in found["chosen"]] == [
+        *((1, "flow:confidence"), (1, "mask"), (4, "flow:confidence"), (4, "mask"))
+    ]
+    assert found["chosen"][1]["setting"] is None  # it takes all of its budget
+    mask = found["chosen"][3]
+    assert (mask["chosen_by"]["n"], mask["summary"]["n"]) == (3, 4)
+    assert mask["summary"]["read_mean"] == mask["summary"]["passes_mean"] * 8
+    assert mask["against"]["corrected"] <= 1
+    passes = model.passes
+    page = run(*arguments)
+    assert page.stdout == (tmp_path / "chosen.md").read_text() + "\n"
+    assert model.passes == passes
+    assert "shown once on test (4 of minimath, 2 draws together)" in page.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--at", "4"], "give --choose validation too"),
+        (["--draws", "2"], "give --choose validation too"),
+        (["--choose", "test"], "chosen and shown on the same split 'test'"),
+        (["--choose", "validation", "--at", "0"], "budget is 0"),
+        (["--choose", "validation", "--sweep", "eb:0.1,0.5"], "different numbers of settings"),
+    ],
+)
+def test_how_settings_are_chosen_is_checked_first(
+    run: Callable[..., Any], tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    result = run("compare", "-d", "mask", "-b", "1/4", *arguments, "--out", str(tmp_path), *QUICK)
+    assert result.exit_code == 2
+    assert message in result.stderr

@@ -179,3 +179,12 @@ def test_a_row_that_never_fits_ends_alone() -> None:
     assert "row 1 of 48 positions" in done[1].stop_reason
     healthy = generate(ToyModel(), asked, decoder="mask", gen_length=8)
     assert [done[i].all_ids for i in (0, 2)] == [healthy[i].all_ids for i in (0, 2)]
+
+
+def test_rows_that_differ_in_seed_and_length_only_are_moved_together() -> None:
+    session = Session(ToyModel(), max_batch=8, decoder="mask+temperature=1")
+    for seed in range(4):
+        session.submit([1, 2, 3], seed=seed, gen_length=4 + seed)
+    session.submit([1, 2, 3], decoder="mask+temperature=0.5", gen_length=4)
+    assert session.step() is not None
+    assert [len(group.rows) for group in session._batches[0].groups] == [4, 1]

@@ -21,7 +21,7 @@ from xpredflow.evaluation import (
     summarise,
 )
 from xpredflow.evaluation.samples import Records
-from xpredflow.evaluation.statistics import pass_at_k, wilson
+from xpredflow.evaluation.statistics import holm, pass_at_k, wilson
 from xpredflow.tasks import Problem, Runner, Verdict
 
 
@@ -241,3 +241,9 @@ def test_bad_jobs_are_named(model, tmp_path: Path) -> None:
     job = Job("parity", options={"policy": object()})
     with pytest.raises(InputError, match="cannot be written to a file"):
         Records(tmp_path / "a.jsonl", job)
+
+
+def test_holm_corrects_several_tests_in_their_order() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []

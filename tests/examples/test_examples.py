@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -12,26 +13,36 @@ import pytest
 from typer.testing import CliRunner
 
 import xpredflow
+from xpredflow import Engine, load
 from xpredflow.cli import app
+from xpredflow.serve.background import serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted(file.name for file in EXAMPLES.glob("*.py"))
+PENS = "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters."
+ANSWER = "x=25\nx=25-7=18\nx=4+18=22\n#### 22"
 # What each script prints is looked at below; a new one is added here with its test.
 TESTED = {
     "own_decoder.py",
     "own_task.py",
     "own_task_file.py",
+    "serve_chat.py",
+    "serve_choices.py",
+    "serve_infill.py",
+    "serve_repl.py",
     "stream_text.py",
     "wrap_a_model.py",
 }
 
 
-def run(name: str) -> list[str]:
+def run(name: str, stdin: str = "") -> list[str]:
     source = str(Path(xpredflow.__file__).parents[1])
     offline = {"OMP_NUM_THREADS": "1", "PYTHONPATH": source, "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, str(EXAMPLES / name)]
     environment = {**os.environ, **offline}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, env=environment, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -88,6 +99,50 @@ def test_streamed_text_settles_from_left_to_right_or_all_at_once() -> None:
     assert second == [""] * (len(second) - 1) + [first[-1]]
     assert [line.partition(":")[0] for line in lines[-2:]] == ["Zoe", "Sam"]
     assert all("#### 22" in line for line in lines[-2:])
+
+
+def test_the_openai_client_asks_watches_and_asks_several() -> None:
+    whole, *watched, several = run("serve_chat.py")
+    assert whole == f"{ANSWER!r} {{'passes': 6}}"
+    settled = [line.removeprefix("settled ") for line in watched if line.startswith("settled ")]
+    assert "".join(ast.literal_eval(text) for text in settled) == ANSWER
+    assert any(line.startswith("draft ") for line in watched)
+    assert several == "['#### 28', '#### 29', '#### 30']"
+
+
+def test_a_chat_loop_answers_every_line() -> None:
+    assert "\n".join(run("serve_repl.py", stdin=f"{PENS}\n")) == ANSWER
+
+
+def test_choices_have_probabilities_and_objects_parse() -> None:
+    chosen, parsed = run("serve_choices.py")
+    assert chosen.startswith(repr(ANSWER))
+    assert "'22': 1.0" in chosen
+    found = ast.literal_eval(parsed)
+    assert {name: type(value) for name, value in found.items()} == {
+        "pens": int,
+        "unit": str,
+        "sold": bool,
+        "note": str,
+    }
+
+
+def test_an_editor_fills_in_at_its_cursor() -> None:
+    lines = [line.split(" -> ")[1] for line in run("serve_infill.py")]
+    assert [ast.literal_eval(line) for line in lines] == [ANSWER, ANSWER]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_curl_alone_asks_streams_fills_in_and_is_corrected() -> None:
+    with serving(Engine(load("tiny-aligned"))) as server:
+        command = ["sh", str(EXAMPLES / "serve_curl.sh"), server.url]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    first, *stream, filled, refused = done.stdout.strip().splitlines()
+    assert json.loads(first)["choices"][0]["message"]["content"] == ANSWER
+    assert "event: draft" in stream
+    assert "data: [DONE]" in stream
+    assert json.loads(filled)["choices"][0]["text"] == "18"
+    assert "did you mean 'budget'" in json.loads(refused)["error"]["message"]
 
 
 def test_the_file() -> None:

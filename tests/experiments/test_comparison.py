@@ -122,7 +122,8 @@ def test_the_comparison_as_a_report() -> None:
     assert areas["mask"]["minicode"] == 0
     report = compared(points, "tiny", Bench(Plan((make_task("minimath"),), limit=3)))
     assert report.rows[0] == [
-        *("minimath", "mask", "–", "1/4 (24 passes)", "40.0 [30.9, 49.8]", "24.0", "0.250", "")
+        *("minimath", "mask", "–", "1/4 (24 passes)", "40.0 [30.9, 49.8]"),
+        *("24.0", "1.0", "–", "–", "0.250", ""),
     ]
     assert [row[-1] for row in report.rows] == ["", "yes", "yes", "", "yes"]
     assert report.rules == ["mask: no settings", "flow: tau=0.7 or 0.9"]

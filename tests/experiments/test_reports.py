@@ -9,12 +9,15 @@ from made_up import measured
 
 from xpredflow import InputError
 from xpredflow.experiments import alignment_losses, anchor, clean_consistency
+from xpredflow.experiments.bench import Bench, Plan
 from xpredflow.experiments.claims import Outcome
+from xpredflow.experiments.decoding_table import column_name
 from xpredflow.experiments.inputs import Inputs, Pair
 from xpredflow.experiments.paper_tables import MAIN
 from xpredflow.experiments.report import NO_PICTURE, Report, grid, markdown, write
 from xpredflow.experiments.tables import choose, write_index
 from xpredflow.registry import TABLES
+from xpredflow.tasks import make_task
 from xpredflow.training.align.consistency import Consistency
 
 REPORT = Report(
@@ -83,16 +86,37 @@ def test_the_main_table_quotes_both_of_the_papers_figures() -> None:
     assert (report.notes[0], report.notes[2]) == ("First.", MAIN.notes[0])
     assert len(report.outcomes) == 2 * 8
     assert report.rules == ["flow (learned:p): tau=0.9"]
-    entry = report.data["rows"][2]["ours"]["tiny, minimath"]
+    entry = report.data["rows"][3]["ours"]["tiny, minimath"]
     assert (entry["accuracy"], entry["budget"]) == (0.45, "1/4 (16 passes)")
     assert entry["rules"] == {"decoder": "flow", "policy": "learned:p", "tau": 0.9}
 
 
 def test_the_papers_rules_and_ours_stand_in_every_table_with_a_flow() -> None:
-    for name in ("main", "ablations", "policy", "softmask"):
+    for name in ("main", "ablations", "policy", "softmask", "passk", "topk"):
         labels = " ".join(method.label for method in TABLES[name].methods)
         assert "the paper's rules" in labels
         assert "with our extensions" in labels
+
+
+def test_a_table_states_its_time_and_may_bound_its_problems() -> None:
+    one = measured(45)
+    timed = replace(one, summary=replace(one.summary, seconds_mean=0.6))
+    report = MAIN.arranged({"tiny": {method.key: timed for method in MAIN.methods}}, [])
+    count = len(MAIN.methods)
+    assert report.notes[-1] == f"Decoding and grading these rows took {count}.0 minutes."
+    assert report.data["seconds"] == pytest.approx(60 * count)
+    bench = Bench(Plan((make_task("minimath"),), limit=300))
+    with bench.limited(TABLES["passk"].most):
+        assert bench.plan.problems(bench.plan.tasks[0]) == 200
+    with bench.limited(MAIN.most):
+        assert bench.plan.limit == 300
+
+
+def test_two_alignments_of_one_model_are_two_columns() -> None:
+    pairs = [Pair("tiny", "tiny-aligned"), Pair("tiny", "runs/paper/model"), Pair("moe", "b")]
+    assert [column_name(pair, pairs) for pair in pairs] == [
+        *("tiny (tiny-aligned)", "tiny (runs/paper/model)", "moe")
+    ]
 
 
 def test_the_anchor_and_consistency_tables_stand_beside_the_papers() -> None:

@@ -31,6 +31,7 @@ COMMANDS: dict[str, dict[str, Lazy]] = {
     "Decode": {
         "demo": Lazy("demo:demo", "Watch decoders answer the same request, side by side."),
         "generate": Lazy("generate:generate", "Decode prompts."),
+        "serve": Lazy("serve:serve", "An OpenAI-compatible server."),
         "view": Lazy("view:view", "Recorded decodes as a page to play and look into."),
         "replay": Lazy("replay:replay", "Recorded decodes in the terminal, or as an animation."),
     },

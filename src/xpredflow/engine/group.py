@@ -43,6 +43,7 @@ class Group:
     ) -> Part:
         """What the pass says, and what the decoder makes of it; nothing is changed yet."""
         rule, special = self.rule, self.space.special
+        logits = self._constrained(logits)
         signals, bad = read_checked(logits, special, rule.forbid_eos, rule.rank_ends_last)
         if shadow is not None:
             beside, bad_beside = read_checked(shadow, special, rule.forbid_eos, rule.rank_ends_last)
@@ -51,6 +52,21 @@ class Group:
         # a Step may be kept, so the logits do not go with it
         event = event._replace(signals=event.signals.summary())
         return Part(self, canvas, event, self._outcome(canvas, bad & ~canvas.frozen))
+
+    def _constrained(self, logits: Float[Tensor, "G N V"]) -> Float[Tensor, "G N V"]:
+        """The logits, changed where a row's positions may not hold every token."""
+        bound = [(i, row) for i, row in enumerate(self.rows) if row.constraint is not None]
+        logits = logits.clone() if bound else logits
+        for i, row in bound:
+            earlier = [p for block in row.blocks[: row.block] for p in block]
+            held = {p: int(row.ids[p]) for p in earlier}
+            width = len(row.open)
+            tokens = self.canvas.tokens[i, :width].tolist()
+            committed = (self.canvas.progress[i, :width] >= 1).tolist()
+            held |= {p: t for p, t, c in zip(row.open, tokens, committed, strict=True) if c}
+            assert row.constraint is not None
+            row.constraint(logits[i, :width], row.open, held)
+        return logits
 
     def _outcome(self, canvas: Canvas, bad: Bool[Tensor, "G N"]) -> Int[Tensor, "G 4"]:
         converged = self.rule.decoder.stop(canvas)
@@ -66,6 +82,7 @@ class Group:
         self.canvas, self.step = part.canvas, self.step + 1
         for row in self.rows:
             row.step, row.used = row.step + 1, row.used + 1
+            row.read += len(row.open)
             row.shadowed += len(row.open) if self.rule.shadows else 0
 
     def info(self) -> StepInfo:

@@ -82,9 +82,9 @@ def _encode_gaps(model: Model, prompt: str, chat: bool | None, system: str | Non
     ids: list[int] = []
     end = 0
     for gap in GAP.finditer(prompt):
-        ids += _plain(model, prompt[end : gap.start()]) + [-1] * _length(gap)
+        ids += plain_ids(model, prompt[end : gap.start()]) + [-1] * _length(gap)
         end = gap.end()
-    return Encoded(ids + _plain(model, prompt[end:]))
+    return Encoded(ids + plain_ids(model, prompt[end:]))
 
 
 def _length(gap: re.Match[str]) -> int:
@@ -98,10 +98,11 @@ def _plain_prompt(model: Model, text: str) -> list[int]:
     """The text as it stands, with what a masked language model's tokenizer puts in front of it."""
     if hasattr(model, "encode_text"):
         return model.encode_text(text, whole=False)  # type: ignore[attr-defined]
-    return _plain(model, text)
+    return plain_ids(model, text)
 
 
-def _plain(model: Model, text: str) -> list[int]:
+def plain_ids(model: Model, text: str) -> list[int]:
+    """The tokens of a text as it stands, without any that begin or end one."""
     return _tokenizer(model)(text, add_special_tokens=False)["input_ids"] if text else []
 
 
@@ -118,7 +119,7 @@ def _chat(model: Model, messages: list[dict[str, str]], system: str | None) -> l
     text = tokenizer.apply_chat_template(
         messages, add_generation_prompt=True, tokenize=False, **template
     )
-    return _plain(model, text)
+    return plain_ids(model, text)
 
 
 def _messages(prompt: Sequence[Any]) -> list[dict[str, str]]:

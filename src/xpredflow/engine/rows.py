@@ -1,5 +1,6 @@
 """A row: one prompt on its way through the engine, block after block, until it is a Decoded."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -37,6 +38,11 @@ class Rule:
         return self.decoder is other.decoder and mine == theirs
 
 
+# Told of a pass before it is read: the logits of the row's open positions (to be changed in place),
+# those positions, and the committed tokens by position.
+Constraint = Callable[[Tensor, Sequence[int], dict[int, int]], None]
+
+
 @dataclass(eq=False)
 class Row:
     """Token ids with the mask at open positions, which are decoded block by block."""
@@ -50,6 +56,7 @@ class Row:
     block: int = 0  # the block being decoded
     step: int = 0  # passes spent in it
     used: int = 0  # steps spent in all
+    read: int = 0  # open positions read in them
     shadowed: int = 0  # positions read in them beside the row's own
     cached: int = 0  # leading positions whose keys and values are final and stored
     slot: int = 0
@@ -62,6 +69,7 @@ class Row:
     seed: int = 0
     drawn_as: int | None = None  # the number its randomness depends on; none: its own
     stop_at_eos: bool = True
+    constraint: Constraint | None = None  # what its positions may hold
 
     @property
     def randomness(self) -> int:
@@ -169,6 +177,7 @@ def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> 
         progress=row.progress,
         all_ids=response,
         shadow_positions=row.shadowed * row.step_passes,
+        positions_read=(row.read + row.shadowed) * row.step_passes,
     )
 
 

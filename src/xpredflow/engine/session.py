@@ -17,14 +17,16 @@ from xpredflow.engine.group import Group, Part
 from xpredflow.engine.intake import make_rows
 from xpredflow.engine.merge import Settled, merged, nothing
 from xpredflow.engine.prompts import Prompt
-from xpredflow.engine.request import DecodeOptions, Options, resolve, say_once
-from xpredflow.engine.rows import Row, Rule, to_decoded
+from xpredflow.engine.request import ALIASES, DecodeOptions, Options, resolve, say_once
+from xpredflow.engine.rows import Constraint, Row, Rule, to_decoded
 from xpredflow.engine.steps import Decoded, Step, StopReason
 from xpredflow.errors import InputError
 from xpredflow.models.wrap import check_model
+from xpredflow.settings import option_names
 from xpredflow.types import Decoder, Model
 
 REMEMBERED = 256  # requests whose decoder is kept, so that equal ones are moved together
+_OF_THE_LOOP = {*option_names(Options), *ALIASES}
 # Options of a whole run: a row cannot have its own.
 OF_THE_RUN = {
     "max_batch": "give it to the session",
@@ -53,7 +55,7 @@ class Session:
         self.capacity = settings.max_batch  # none: measured when the first rows are known
         self._decoder = decoder
         self._options = {name: given for name, given in options.items() if name not in OF_THE_RUN}
-        self._resolved: dict[Any, tuple[Options, Decoder]] = {}
+        self._decoders: dict[Any, Decoder] = {}
         self._tickets = count()
         self._queue: deque[Row] = deque()
         self._slots = Slots(model)
@@ -76,6 +78,7 @@ class Session:
         prompt: Prompt,
         *,
         decoder: str | Decoder | None = None,
+        constraint: Constraint | None = None,
         **options: Unpack[DecodeOptions],
     ) -> int:
         """Queue a prompt with options of its own; the number by which Steps call its row.
@@ -88,7 +91,7 @@ class Session:
                 raise InputError(f"{name} is {options[name]!r} for one row of a session: {instead}")
         settings, rules = self._resolve(decoder or self._decoder, {**self._options, **options})
         [row] = make_rows(self.model, {next(self._tickets): prompt}, settings, finished_of)
-        row.drawn_as = settings.first_row
+        row.drawn_as, row.constraint = settings.first_row, constraint
         self.add(row, rules, settings)
         return row.number
 
@@ -99,6 +102,11 @@ class Session:
         )
         row.seed, row.stop_at_eos = options.seed, options.stop_at_eos
         self._queue.append(row)
+
+    def row(self, ticket: int) -> Row:
+        """A row that waits or runs."""
+        running = (row for batch in self._batches for row in batch.rows)
+        return next(row for row in (*reversed(self._queue), *running) if row.number == ticket)
 
     def cancel(self, ticket: int) -> bool:
         """Give a row up before the next pass, its place is free; False if it is not there."""
@@ -226,18 +234,23 @@ class Session:
     def _resolve(
         self, decoder: str | Decoder | None, options: dict[str, Any]
     ) -> tuple[Options, Decoder]:
-        """Options and decoder of a request; equal requests share the decoder."""
+        """Options and decoder of a request; requests with equal rules share the decoder.
+
+        Their seeds, lengths and budgets may differ: rows of one decoder are moved together.
+        """
+        settings, made = resolve(decoder, options, self.model)
         named = {"decoder": decoder, **options}
-        key = tuple(sorted((name, repr(value)) for name, value in named.items()))
-        if key in self._resolved:
-            return self._resolved[key]
-        found = resolve(decoder, options, self.model)
-        check_model(self.model, found[1])
-        if all(isinstance(value, str | int | float | None) for value in named.values()):
-            if len(self._resolved) >= REMEMBERED:
-                self._resolved.pop(next(iter(self._resolved)))
-            self._resolved[key] = found
-        return found
+        rules = {name: value for name, value in named.items() if name not in _OF_THE_LOOP}
+        if not all(isinstance(value, str | int | float | None) for value in rules.values()):
+            check_model(self.model, made)
+            return settings, made
+        key = tuple(sorted((name, repr(value)) for name, value in rules.items()))
+        if key not in self._decoders:
+            check_model(self.model, made)
+            if len(self._decoders) >= REMEMBERED:
+                self._decoders.pop(next(iter(self._decoders)))
+            self._decoders[key] = made
+        return settings, self._decoders[key]
 
 
 def finished_block(

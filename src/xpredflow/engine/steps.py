@@ -48,6 +48,7 @@ class Decoded:
     """One decoded prompt. `passes` are forward passes of this row, whatever its neighbours did.
 
     `shadow_positions` were read in them beside the row's own: passes with shadows are longer.
+    `positions_read` counts both, in blocks the positions of the block alone.
     """
 
     row: int
@@ -60,6 +61,7 @@ class Decoded:
     all_ids: list[int]
     trace: list[Frame] | None = None
     shadow_positions: int = 0
+    positions_read: int = 0
 
     @property
     def failed(self) -> bool:

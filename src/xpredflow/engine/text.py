@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 from xpredflow.engine.loop import decode_rows, make_rows
 from xpredflow.engine.prompts import Prompts, decode
@@ -14,6 +14,14 @@ from xpredflow.models.wrap import check_model
 from xpredflow.types import Decoder, Model
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"  # a character whose bytes are not all there yet
+
+
+class Settled(NamedTuple):
+    """Text that can no longer change, how many tokens it has, and a draft of what follows."""
+
+    text: str
+    tokens: int
+    draft: str
 
 
 @dataclass(frozen=True)
@@ -80,14 +88,23 @@ def _partial(model: Model, row: Row, frame: Frame, done: Decoded | None, revises
         tokens = dict(enumerate(row.ids[: row.length].tolist()))
         tokens.update(zip(frame.positions, frame.tokens, strict=True))
         return Partial(row.number, row.passes, "", decode(model, list(tokens.values())))
-    certain = row.response() if row.progress else []
-    # a block that has just ended is among the certain tokens already
+    # a block that has just ended is among the row's tokens already
     current = frame.tokens if frame.positions == row.open else []
+    found = split_settled(model, row, current, frame.progress, revises)
+    return Partial(row.number, row.passes, found.text, found.draft)
+
+
+def split_settled(
+    model: Model, row: Row, tokens: list[int], progress: list[float], revises: bool
+) -> Settled:
+    """The response so far; `tokens` and their `progress` are those of the block in work."""
+    certain = row.response() if row.progress else []
     if not revises:
-        count = next((i for i, t in enumerate(frame.progress) if t < 1), len(frame.progress))
-        certain, current = certain + current[:count], current[count:]
+        count = next((i for i, t in enumerate(progress) if t < 1), len(progress))
+        certain, tokens = certain + tokens[:count], tokens[count:]
     ends = model.special.ends
-    settled = decode(model, before_end(certain, ends)).rstrip(BROKEN)
-    whole = decode(model, before_end(certain + current, ends))
+    shown = before_end(certain, ends)
+    settled = decode(model, shown).rstrip(BROKEN)
+    whole = decode(model, before_end(certain + tokens, ends))
     draft = whole.removeprefix(settled) if whole.startswith(settled) else whole
-    return Partial(row.number, row.passes, settled, draft)
+    return Settled(settled, len(shown), draft)

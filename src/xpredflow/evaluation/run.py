@@ -6,6 +6,7 @@ the other. Sample number i is row i of the engine, so it is the same in any proc
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -168,8 +169,11 @@ def evaluate_job(
     def judge(done: Decoded) -> Verdict:
         return task.score(problems[done.row], done.text, run)
 
+    before = time.monotonic()
     for done, verdict in judged(seen(steps, watched), judge):
-        sample = _sample(problems[done.row], done, verdict, job)
+        now = time.monotonic()
+        sample = _sample(problems[done.row], done, verdict, job, seconds=now - before)
+        before = now
         records.add(sample)
         watched.sample(sample)
     return [records.done[number] for number in mine if number in records.done]
@@ -221,7 +225,7 @@ def judged(steps: Iterable[Step], judge: Callable[[Decoded], V]) -> Iterator[tup
         yield from ready(block=True)
 
 
-def _sample(problem: Problem, done: Decoded, verdict: Verdict, job: Job) -> Sample:
+def _sample(problem: Problem, done: Decoded, verdict: Verdict, job: Job, seconds: float) -> Sample:
     failed = f"decoding failed: {done.stop_reason}" if done.failed else verdict.reason
     return Sample(
         number=done.row,
@@ -233,6 +237,8 @@ def _sample(problem: Problem, done: Decoded, verdict: Verdict, job: Job) -> Samp
         passes=done.passes,
         tokens=len(done.ids),
         seed=int(job.options.get("seed", 0)),
+        read=done.positions_read,
+        seconds=round(seconds, 4),
     )
 
 

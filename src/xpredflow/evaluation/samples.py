@@ -41,7 +41,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Sample:
-    """One answer and its verdict; `number` is problem × samples + draw."""
+    """One answer and its verdict; `number` is problem × samples + draw.
+
+    `read` are the positions that its passes predicted. `seconds` passed since the answer before it
+    was judged: alone they say little, over all samples they add up to the time that was taken.
+    """
 
     number: int
     problem: str
@@ -52,6 +56,8 @@ class Sample:
     passes: int
     tokens: int
     seed: int
+    read: int = 0
+    seconds: float = field(default=0.0, compare=False)
 
 
 class Records:

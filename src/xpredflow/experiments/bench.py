@@ -1,7 +1,8 @@
 """Runs trials for tables: one model in memory at a time, samples kept on disk, nothing twice."""
 
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -143,6 +144,16 @@ class Bench(AbstractContextManager["Bench"]):
         self._open.close()
         self._loaded = None
 
+    @contextmanager
+    def limited(self, most: int | None) -> Iterator[None]:
+        """Inside, at most so many problems of each task are used."""
+        plan = self.plan
+        self.plan = plan if most is None else replace(plan, limit=min(plan.limit, most))
+        try:
+            yield
+        finally:
+            self.plan = plan
+
     def model(self, source: Source) -> Model:
         """The model of a source; the one before it is let go."""
         if not isinstance(source, str):
@@ -205,6 +216,13 @@ class Bench(AbstractContextManager["Bench"]):
             named.add("policy")
         decides = spec.name == "flow" and not {"policy", "rules"} <= named
         return self.model(source) if decides else None
+
+
+def source_of(model: Model | str | Path | None) -> Source:
+    """A model as it was given; the default one where none was."""
+    if model is None:
+        return embedded.DEFAULT
+    return str(model) if isinstance(model, Path) else model
 
 
 def name_of(source: Source) -> str:

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from xpredflow.engine.request import DecodeOptions
-from xpredflow.experiments.bench import Bench, Plan, Source, Watch, name_of
+from xpredflow.experiments.bench import Bench, Plan, Source, Watch, name_of, source_of
 from xpredflow.experiments.compare_report import areas_of, compared
 from xpredflow.experiments.contenders import BUDGETS, Contender, contenders
 from xpredflow.experiments.disagreements import pages_directory, write_disagreements
 from xpredflow.experiments.parallelism import Point
 from xpredflow.experiments.report import Report, markdown, record, write
 from xpredflow.experiments.tables import COMPARISON, write_index
-from xpredflow.models import embedded
 from xpredflow.tasks import make_task
 from xpredflow.tasks.base import Task
 from xpredflow.types import Model
@@ -86,7 +85,7 @@ def compare(
     plan.check([variant.trial for contender in field for variant in contender.variants])
     if traces is not None:
         pages_directory(traces)
-    source = _source(model)
+    source = source_of(model)
     with Bench(plan, watch) as bench:
         points = measure(bench, source, field)
         report = compared(points, name_of(source), bench)
@@ -112,9 +111,3 @@ def measure(bench: Bench, source: Source, field: list[Contender]) -> list[Point]
                 point = (task.name, contender.spec, variant.setting, share, found, variant.trial)
                 points.append(Point(*point))
     return points
-
-
-def _source(model: Model | str | Path | None) -> Source:
-    if model is None:
-        return embedded.DEFAULT
-    return str(model) if isinstance(model, Path) else model

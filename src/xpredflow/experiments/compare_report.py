@@ -4,6 +4,7 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
+from xpredflow.evaluation import Summary
 from xpredflow.experiments.bench import Bench
 from xpredflow.experiments.decoding_table import INTERVALS, problems
 from xpredflow.experiments.parallelism import LEAST, Point, area, unbeaten
@@ -15,17 +16,20 @@ AREA = (
     f"The area is the accuracy–parallelism area of docs/compare.md, from {LEAST:g} of the full"
     " budget to all of it, between 0 and 1."
 )
+COUNTED = (
+    "Tokens are those of the text that is shown, positions read those that an answer's passes"
+    " predicted; times are of batches on the machine that this was made on."
+)
 UNBEATEN = "Unbeaten: no other point is as good with fewer passes, or better with as many."
-HEADER = [
-    "task",
-    "decoder",
-    "setting",
-    "budget",
-    "accuracy, %",
-    "passes used",
-    "of full",
-    "unbeaten",
-]
+COSTS = ("passes used", "tokens per pass", "positions read", "ms per answer")
+HEADER = ["task", "decoder", "setting", "budget", "accuracy, %", *COSTS, "of full", "unbeaten"]
+
+
+def costs(row: Summary) -> list[str]:
+    """What an answer took on average, in the order of COSTS; tokens are those that are shown."""
+    read = f"{row.read_mean:.0f}" if row.read_mean else "–"
+    time = f"{1000 * row.seconds_mean:.0f}" if row.seconds_mean else "–"
+    return [f"{row.passes_mean:.1f}", f"{row.tokens_per_forward:.1f}", read, time]
 
 
 def areas_of(points: list[Point]) -> dict[str, dict[str, float]]:
@@ -45,7 +49,7 @@ def compared(points: list[Point], source: str, bench: Bench) -> Report:
         rows=_rows(points),
         more=[area_grid(areas)],
         data={"points": _entries(points), "areas": areas, "least": LEAST},
-        notes=[problems(bench), INTERVALS, AREA, UNBEATEN],
+        notes=[problems(bench), INTERVALS, COUNTED, AREA, UNBEATEN],
         rules=rules_lines([point.found.rules for point in points]),
         draw=lambda picture: draw_decoders(points, areas, picture, source),
     )
@@ -83,7 +87,7 @@ def _rows(points: list[Point]) -> list[list[str]]:
                 point.setting or "–",
                 point.found.budget,
                 f"{100 * found.accuracy:.1f} {interval}",
-                f"{found.passes_mean:.1f}",
+                *costs(found),
                 f"{point.share:.3f}",
                 "yes" if is_unbeaten else "",
             ]

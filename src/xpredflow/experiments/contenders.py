@@ -37,9 +37,15 @@ class Contender:
 
 
 def contenders(
-    decoders: Iterable[str], sweeps: Iterable[str], budgets: Iterable[str | int]
+    decoders: Iterable[str],
+    sweeps: Iterable[str],
+    budgets: Iterable[str | int],
+    capped_sweeps: bool = False,
 ) -> list[Contender]:
-    """Every decoder and every sweep, in the order in which they were given."""
+    """Every decoder and every sweep, in the order in which they were given.
+
+    With `capped_sweeps` a sweep is run under each of the budgets, as a decoder is.
+    """
     decoders, sweeps = [text.strip() for text in decoders], [text.strip() for text in sweeps]
     for text in (*decoders, *sweeps):
         _refuse_former_writing(text)
@@ -48,7 +54,8 @@ def contenders(
     if not decoders and not sweeps:
         raise InputError("no decoders were given: such as -d mask or --sweep threshold:0.7,0.9")
     caps = distinct_budgets(budgets)
-    return [_decoder(text, caps) for text in decoders] + [_sweep(text) for text in sweeps]
+    own = [_sweep(text, caps if capped_sweeps else [FULL]) for text in sweeps]
+    return [_decoder(text, caps) for text in decoders] + own
 
 
 def distinct_budgets(budgets: Iterable[str | int]) -> list[str]:
@@ -67,9 +74,18 @@ def _decoder(text: str, budgets: list[str]) -> Contender:
     return Contender(text, tuple(Variant("", _trial(text, budget)) for budget in budgets))
 
 
-def _sweep(text: str) -> Contender:
+def _sweep(text: str, budgets: list[str]) -> Contender:
     by_value = expand_sweep(text)
-    return Contender(text, tuple(Variant(value, _trial(one)) for value, one in by_value.items()))
+    first = next(iter(by_value.values()))
+    caps = [FULL] if _OWN_BUDGET & parse_spec(first).options.keys() else budgets
+    return Contender(
+        text,
+        tuple(
+            Variant(value, _trial(one, budget))
+            for value, one in by_value.items()
+            for budget in caps
+        ),
+    )
 
 
 def _trial(text: str, budget: str = FULL) -> Trial:

@@ -85,21 +85,27 @@ class DecodingTable:
     notes: tuple[str, ...] = ()
     cell: Callable[[Measured], str] = accuracy_and_passes
     every_pair: bool = False  # of models; the others take the first
+    most: int | None = None  # problems of each task, where the paper has no more either
     decodes: ClassVar[bool] = True
 
     def make(self, bench: Bench, inputs: Inputs) -> Report:
         """Run every method on every task and on the pairs of models that the table takes."""
+        with bench.limited(self.most):
+            return self.arranged(self._results(bench, inputs), [problems(bench)])
+
+    def _results(self, bench: Bench, inputs: Inputs) -> dict[str, dict[str, Measured]]:
         results: dict[str, dict[str, Measured]] = {}
-        for pair in inputs.pairs()[: None if self.every_pair else 1]:
+        pairs = inputs.pairs()[: None if self.every_pair else 1]
+        for pair in pairs:
             for method in self.methods:
                 source = _source(method, pair, inputs)
-                name = source if method.weights == "softmask" else pair.pretrained
+                name = source if method.weights == "softmask" else column_name(pair, pairs)
                 # all tasks of a method together: models are loaded as seldom as possible
                 for task in bench.plan.tasks:
                     column = results.setdefault(f"{name}, {task.name}", {})
                     trial = method.trial(bench, inputs, source, column)
                     column[method.key] = bench.measure(source, task, trial)
-        return self.arranged(results, [problems(bench)])
+        return results
 
     def arranged(self, results: dict[str, dict[str, Measured]], notes: list[str]) -> Report:
         """The results beside the paper's, with what they say about its claims."""
@@ -127,13 +133,18 @@ class DecodingTable:
             for name, column in results.items()
         }
         intervals = [INTERVALS] if self.cell is accuracy_and_passes else []
+        rows_of = [one.summary for column in results.values() for one in column.values()]
+        seconds = sum(row.n * row.seconds_mean for row in rows_of)
+        timed = [f"Decoding and grading these rows took {seconds / 60:.1f} minutes."] * (
+            seconds > 0
+        )
         return Report(
             title=self.title,
             header=["", *results, *quoted],
             rows=rows,
-            data={"rows": entries},
+            data={"rows": entries, "seconds": round(seconds, 1)},
             outcomes=[c.judge(name, own) for name, own in summaries.items() for c in self.claims],
-            notes=[*notes, *intervals, *self.notes],
+            notes=[*notes, *intervals, *self.notes, *timed],
             rules=rules_lines([m.rules for own in results.values() for m in own.values()]),
         )
 
@@ -143,6 +154,12 @@ def _source(method: Method, pair: Pair, inputs: Inputs) -> str:
     source = by_role[method.weights]
     assert source is not None, f"a table with {method.weights} rows must state that it needs them"
     return source
+
+
+def column_name(pair: Pair, pairs: list[Pair]) -> str:
+    """The model before alignment, with what it was aligned to where there are several."""
+    several = [other.pretrained for other in pairs].count(pair.pretrained) > 1
+    return f"{pair.pretrained} ({pair.aligned})" if several else pair.pretrained
 
 
 def problems(bench: Bench) -> str:

@@ -77,6 +77,7 @@ MAIN = DecodingTable(
                 LLADA2_MBPP: "63.20",
             },
         ),
+        Method("full aligned", "the same on the aligned weights", "mask", FULL),
         Method(
             "quarter",
             "mask prediction, budget 1/4",

@@ -22,6 +22,7 @@ for _table in (MAIN, SOFTMASK, ABLATIONS, POLICY, PASSK, TOPK, *PROBES):
 
 ALL = "all"
 COMPARISON = "compare"  # what `xpredflow compare` leaves beside them
+CHOSEN = "chosen"  # and with --choose
 DECODERS = ("flow", "mask", "soft")  # what the tables decode with
 VARIED = ("budget", "policy", "policy_temperature", "temperature", "rules")  # what rows differ in
 
@@ -79,7 +80,7 @@ class Reproduction:
 
 def write_index(out: Path, left_out: dict[str, str] | None = None) -> None:
     """OUT/README.md: the tables that are there, how each was made and how many claims hold."""
-    made = {name: out / f"{name}.json" for name in (*TABLES, COMPARISON)}
+    made = {name: out / f"{name}.json" for name in (*TABLES, COMPARISON, CHOSEN)}
     lines = [_line(name, file) for name, file in made.items() if file.is_file()]
     parts = ["# Results", "\n".join(lines) or "No table was made."]
     reasons = [

@@ -33,6 +33,7 @@ class MaskedDiffusionModel(nn.Module):
     """
 
     defaults: Defaults = NO_DEFAULTS  # how it is decoded unless told otherwise
+    narrow_dtype: torch.dtype | None = None  # of the files, where it is not computed in
     quantized: str | None = None  # int8 or int4, where matrices were packed: it only decodes then
     family: ClassVar[str]
     model_type: ClassVar[str]
@@ -66,6 +67,11 @@ class MaskedDiffusionModel(nn.Module):
     def embedding(self) -> Float[Tensor, "V E"]:
         """The input embedding table W_e."""
         raise NotImplementedError
+
+    @property
+    def stored_dtype(self) -> torch.dtype:
+        """What the weights had in their files, where a CPU computes in a wider one."""
+        return self.narrow_dtype or self.embedding.dtype
 
     def trunk(self) -> tuple[Iterable[nn.Module], nn.Module, nn.Module]:
         """The layers, the final norm and the head."""

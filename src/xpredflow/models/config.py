@@ -20,7 +20,7 @@ def check_sizes(config: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> N
     """Refuse sizes that the stored tensors cannot have, before anything is built from them."""
     longest = max((max(shape, default=0) for shape in shapes.values()), default=0)
     for names, most, what in (
-        (COUNTED, len(shapes), f"the checkpoint has {len(shapes)} tensors in all"),
+        (COUNTED, max(len(shapes), longest), f"the checkpoint has {len(shapes)} tensors in all"),
         (_WIDTHS, longest, f"no tensor of the checkpoint is wider than {longest}"),
     ):
         for name in names:

@@ -108,6 +108,8 @@ def fill(
         name, row = places[key]
         if name not in filled:
             kind = dtype or _computed_in(tensor.dtype, device)
+            if dtype is None and kind != tensor.dtype:
+                model.narrow_dtype = tensor.dtype
             if re.search(model.precise, name):
                 kind = torch.promote_types(kind, tensor.dtype)
             filled[name] = torch.empty(shells[name].shape, dtype=kind, device=device)

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,10 +16,10 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from xpredflow.engine.randomness import numpy_generator
-from xpredflow.engine.signals import features
 from xpredflow.errors import InputError
 from xpredflow.files import explained, is_finite, read_object, save_tensors, write_atomically
 from xpredflow.policies.beta_config import BetaConfig
+from xpredflow.policies.view import view, view_size
 from xpredflow.types import Action, Signals, StepInfo
 
 LOG2_A_MIN = -8.0  # a ∈ [1/256, 1]
@@ -38,7 +39,7 @@ class BetaNetwork(nn.Module):
         super().__init__()
         self.config = config = config or BetaConfig()
         self.trunk = nn.Sequential(
-            nn.Linear(8, config.hidden),
+            nn.Linear(view_size(config.view), config.hidden),
             nn.SiLU(),
             nn.Linear(config.hidden, config.hidden),
             nn.SiLU(),
@@ -46,7 +47,7 @@ class BetaNetwork(nn.Module):
         self.mean = nn.Linear(config.hidden, 1)
         self.concentration = nn.Linear(config.hidden, 1)
 
-    def forward(self, s: Float[Tensor, "*S 8"]) -> tuple[Float[Tensor, "*S"], Float[Tensor, "*S"]]:
+    def forward(self, s: Float[Tensor, "*S F"]) -> tuple[Float[Tensor, "*S"], Float[Tensor, "*S"]]:
         h = self.trunk(s)
         mu = 0.05 + 0.9 * self.mean(h).squeeze(-1).sigmoid()
         low, high = self.config.kappa_min, self.config.kappa_max
@@ -65,11 +66,17 @@ def expected_fraction(mu: Float[Tensor, "*S"], kappa: Float[Tensor, "*S"]) -> Fl
     Its terms are positive and fall faster than 5.55ⁿ/n!, so 48 of them reach fp64's last digit.
     Each is the one before times (α + n)/(κ + n) · z/(n + 1): all of them are one running product.
     """
-    z = -LOG2_A_MIN * math.log(2)
     alpha, total = (mu * kappa).double().unsqueeze(-1), kappa.double().unsqueeze(-1)
-    n = torch.arange(48, dtype=torch.float64, device=mu.device)
-    terms = ((alpha + n) / (total + n) * (z / (n + 1))).cumprod(-1)
+    n, ratio = _series(mu.device)
+    terms = ((alpha + n) / (total + n) * ratio).cumprod(-1)
     return (2.0**LOG2_A_MIN * (1 + terms.sum(-1))).to(mu.dtype)
+
+
+@cache
+def _series(device: torch.device) -> tuple[Float[Tensor, " 48"], Float[Tensor, " 48"]]:
+    """n and z/(n + 1), z = ln 256, made once for a device."""
+    n = torch.arange(48, dtype=torch.float64, device=device)
+    return n, -LOG2_A_MIN * math.log(2) / (n + 1)
 
 
 def log_density(
@@ -93,7 +100,7 @@ class LearnedPolicy:
     source: str = ""  # where it was loaded from
 
     def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
-        s = features(signals, progress, info.rho)
+        s = view(self.network.config.view, signals, progress, info.rho)
         with torch.no_grad():
             mu, kappa = self.network.to(s.device)(s)  # loaded on the CPU, used where the model is
         if self.temperature is None:

@@ -1,5 +1,7 @@
 """Shape of the learned policy, apart from its network: the command line lists it without torch."""
 
+from typing import Literal
+
 from xpredflow.errors import InputError
 from xpredflow.settings import grouped, settings
 
@@ -13,6 +15,9 @@ class BetaConfig:
     hidden: int = _network(64, "width of the two layers", ge=1)
     kappa_min: float = _network(2.0, "least concentration κ of the Beta density")
     kappa_max: float = _network(100.0, "largest κ")
+    view: Literal["position", "left"] = _network(
+        "position", "what it sees: the paper's eight numbers, or the two positions before it too"
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.kappa_min < self.kappa_max:

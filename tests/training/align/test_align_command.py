@@ -69,7 +69,7 @@ def test_the_command_aligns_and_the_result_decodes(place: Path) -> None:
     assert "before: " in done.stdout
     assert "after: " in done.stdout
     files = {f.name for f in (place / "run").iterdir()}
-    assert files == {"run.toml", "log.jsonl", "losses.png", "model", "state.pt"}
+    assert files == {"run.toml", "log.jsonl", "losses.png", "model", "state.pt", "state.before.pt"}
     report = json.loads((place / "run/model/alignment.json").read_text())
     assert 0 <= report["after"]["agreement"] <= 1
     assert report["config"]["model"] == str(place / "llada")

@@ -162,7 +162,9 @@ def test_weights_are_written_as_they_were_stored(
         list(training)
         training.finish(tmp_path / f"model-{wished}")
         model = load(tmp_path / f"model-{wished}")
-        assert {t.dtype for t in model.state_dict().values()} == {expected}  # type: ignore[attr-defined]
+        assert model.stored_dtype == expected
+        width = torch.float32 if expected == torch.float16 else expected  # as a CPU computes
+        assert {t.dtype for t in model.state_dict().values()} == {width}  # type: ignore[attr-defined]
         if wished is None:
             assert torch.equal(model.embedding, start.load().embedding)
 

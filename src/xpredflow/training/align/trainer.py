@@ -54,7 +54,7 @@ class Alignment:
         state = self.run.load_state()
         model = start.load()
         check_answers(start.answers, model)
-        self.device, self.stored = model.embedding.device, model.embedding.dtype
+        self.device, self.stored = model.embedding.device, model.stored_dtype
         self.answers, self.held = hold_out(start.answers, config.holdout, config.seed)
         self.before = self._measured(model) if state is None else Consistency(**state["before"])
         self.objective = XPrediction(

@@ -26,6 +26,12 @@ class GrpoConfig:
 
     completion: float = _reward(0.1, "λ, reward of a position's final progress", ge=0)
     speed: float = _reward(0.0, "reward of the share of the budget that was not used", ge=0)
+    speed_of: Literal["all", "solved"] = _reward(
+        "all", "rollouts that it goes to: all, or those that are right"
+    )
+    baseline: Literal["group", "value"] = _reward(
+        "group", "taken off a reward: the group's mean, or what the view promises beside it too"
+    )
     normalise: Literal["none", "total", "position"] = _reward(
         "none", "deviation that an advantage is divided by: none, total, position"
     )
@@ -48,6 +54,9 @@ class PolicyConfig(BetaConfig, GrpoConfig):
     group: int = _prompts(8, "rollouts of each problem, at least 2")
     budget: int | str | None = _prompts(
         None, "cap T on passes, or a share such as 1/4; none: one per position"
+    )
+    least_budget: int | str | None = _prompts(
+        None, "every update draws its cap between this and budget; none: always budget"
     )
     gen_length: int | None = _prompts(None, "positions of a response; none: the task's", ge=1)
     pool: int = _prompts(1024, "training problems to draw from where no answers are given", ge=1)
@@ -72,7 +81,8 @@ class PolicyConfig(BetaConfig, GrpoConfig):
                 f"group is {self.group}: an advantage is relative to other rollouts of the same"
                 " prompt; give a whole number ≥ 2"
             )
-        resolve_budget(self.budget, self.gen_length or 1)
+        for cap in (self.budget, self.least_budget):
+            resolve_budget(cap, self.gen_length or 1)
         imitates = self.init.partition(":")[0] not in ("learned", "none")
         if imitates and not self.kappa_min < self.init_kappa < self.kappa_max:
             raise InputError(

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from xpredflow.policies.beta import BetaNetwork, log_density
+from xpredflow.training.policy.baseline import ValueBaseline
 from xpredflow.training.policy.config import GrpoConfig
 
 TOTAL_FLOOR = 0.1  # under 1/3, the deviation of one success in eight: λ counts in constant groups
@@ -25,7 +26,7 @@ class Records:
     prompt, draw by draw) and in the response.
     """
 
-    features: Float[Tensor, "M 8"]
+    features: Float[Tensor, "M F"]
     latent: Float[Tensor, " M"]
     log_prob: Float[Tensor, " M"]
     rollout: Int[Tensor, " M"]
@@ -54,7 +55,9 @@ class Outcomes:
 
     def trajectory_rewards(self, config: GrpoConfig) -> Float[Tensor, "P G"]:
         """What all positions of a rollout share: task reward and speed."""
-        return self.solved.double() + config.speed * (1 - self.passes.double() / self.budget)
+        solved = self.solved.double()
+        saved = config.speed * (1 - self.passes.double() / self.budget)
+        return solved + (saved * solved if config.speed_of == "solved" else saved)
 
     def mean_progress(self) -> Float[Tensor, "P G"]:
         """t_final, averaged over the positions that were decoded."""
@@ -95,14 +98,14 @@ def surrogate(
 
 
 def divergence(
-    network: BetaNetwork, other: BetaNetwork, features: Float[Tensor, "M 8"]
+    network: BetaNetwork, other: BetaNetwork, features: Float[Tensor, "M F"]
 ) -> Float[Tensor, " M"]:
     """KL(network ‖ other) of the Beta densities, exactly."""
     pair = [beta_at(net, features) for net in (network, other)]
     return torch.distributions.kl_divergence(*pair)
 
 
-def beta_at(network: BetaNetwork, features: Float[Tensor, "M 8"]) -> torch.distributions.Beta:
+def beta_at(network: BetaNetwork, features: Float[Tensor, "M F"]) -> torch.distributions.Beta:
     """The density of y at each recorded view."""
     mu, kappa = network(features)
     return torch.distributions.Beta(mu * kappa, (1 - mu) * kappa, validate_args=False)
@@ -123,6 +126,7 @@ class Learner:
     def __init__(self, network: BetaNetwork, start: BetaNetwork, config: GrpoConfig) -> None:
         self.network, self.start, self.config = network, start, config
         self.optimizer = torch.optim.Adam(network.parameters(), lr=config.lr)
+        self.baseline = ValueBaseline(network.config.view) if config.baseline == "value" else None
 
     def update(
         self, records: Records, advantage: Float[Tensor, "P G N"], draw: torch.Generator
@@ -134,6 +138,10 @@ class Learner:
         gain = advantage.flatten(0, 1)[records.rollout, records.column]
         counts = records.rollout.bincount()
         weight = 1 / (counts[records.rollout] * (counts > 0).sum())
+        if self.baseline is not None:
+            promised = self.baseline(records.features)
+            self.baseline.fit(records.features, gain, weight, draw)
+            gain = gain - promised
         clipped = []
         for _ in range(self.config.epochs):
             order = torch.randperm(len(records), generator=draw)

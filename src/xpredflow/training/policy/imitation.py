@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from xpredflow.decoders import POLICIES, make_policy
-from xpredflow.engine.signals import features
 from xpredflow.errors import InputError
 from xpredflow.policies.beta import (
     LOG2_A_MIN,
@@ -19,6 +18,7 @@ from xpredflow.policies.beta import (
     load_policy,
     to_fraction,
 )
+from xpredflow.policies.view import view
 from xpredflow.tasks import Problem
 from xpredflow.training.policy.config import PolicyConfig
 from xpredflow.training.policy.grpo import Records
@@ -50,10 +50,11 @@ class Watched:
 
     teacher: Policy
     actor: Policy
+    view: str = "position"
 
     def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
         target = self.teacher(signals, progress, info).fraction
-        s = features(signals, progress, info.rho)
+        s = view(self.view, signals, progress, info.rho)
         done = self.actor(signals, progress, info).fraction
         return Action(done, s, to_latent(target), torch.zeros_like(target))
 
@@ -96,10 +97,10 @@ def begin(setup: Setup, problems: list[Problem]) -> Start:
         return Start(network)
     teacher = make_policy(config.init)
     rows = dict(enumerate(problems))
-    seen, _ = roll_out(setup, Watched(teacher, teacher), rows)
+    seen, _ = roll_out(setup, Watched(teacher, teacher, config.view), rows)
     _fit(network, [seen, _synthetic(teacher, setup)], setup)
     # once more where the imitator itself leads: there the teacher would never have gone
-    strays, _ = roll_out(setup, Watched(teacher, acting(setup, network)), rows)
+    strays, _ = roll_out(setup, Watched(teacher, acting(setup, network), config.view), rows)
     _fit(network, [seen, strays, _synthetic(teacher, setup)], setup)
     return Start(network, _error(network, Records.join([seen, strays]), config.init_kappa))
 
@@ -109,7 +110,8 @@ def _synthetic(teacher: Policy, setup: Setup) -> Records:
     draw = torch.Generator().manual_seed(setup.config.seed)
     c, t = torch.rand(2, *_SYNTHETIC, generator=draw)
     info = info_at(torch.rand(_SYNTHETIC[0], generator=draw))
-    action = Watched(teacher, teacher)(synthetic_signals(c.clamp(0.01, 0.999)), t, info)
+    watched = Watched(teacher, teacher, setup.config.view)
+    action = watched(synthetic_signals(c.clamp(0.01, 0.999)), t, info)
     assert action.features is not None
     assert action.latent is not None
     nothing = torch.zeros(c.numel())

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, replace
+from random import Random
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from xpredflow.decoders import make_decoder, option_owner
 from xpredflow.engine.budget import resolve_budget
 from xpredflow.engine.loop import decode_steps
 from xpredflow.engine.steps import Decoded, Step
-from xpredflow.errors import unknown_name
+from xpredflow.errors import InputError, unknown_name
 from xpredflow.evaluation.run import judged
 from xpredflow.policies.beta import BetaNetwork, LearnedPolicy
 from xpredflow.processes import Share, gathered
@@ -45,6 +46,20 @@ class Setup:
     def budget(self) -> int:
         """T, the passes that a rollout may take."""
         return resolve_budget(self.config.budget, self.length)
+
+    def capped(self, update: int) -> "Setup":
+        """The same with the cap of an update: drawn evenly over log T where caps are sampled."""
+        if self.config.least_budget is None:
+            return self
+        least, most = resolve_budget(self.config.least_budget, self.length), self.budget
+        if least > most:
+            raise InputError(
+                f"least_budget is {self.config.least_budget!r}, {least} passes, but budget is"
+                f" {most}: give a smaller least_budget or a larger budget"
+            )
+        share = Random(f"{self.config.seed}/cap/{update}").random()
+        cap = round(least * (most / least) ** share)
+        return replace(self, config=replace(self.config, budget=cap, least_budget=None))
 
     def decoder(self, policy: Policy) -> Decoder:
         """The flow with a policy, under the rules of this run."""

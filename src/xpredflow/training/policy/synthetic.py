@@ -44,10 +44,12 @@ def fractions(
 def _fractions(
     policy: Policy, confidence: Float[Tensor, " C"], progress: Float[Tensor, " T"], rho: float
 ) -> Float[Tensor, "C T"]:
-    rows = len(confidence)
-    signals = synthetic_signals(confidence.unsqueeze(-1).expand(-1, len(progress)))
-    info = info_at(torch.full((rows,), rho))
-    return policy(signals, progress.expand(rows, -1), info).fraction
+    # a row of its own for each pair: a policy that looks to the left sees the prompt there
+    shape = len(confidence), len(progress)
+    c, t = confidence.unsqueeze(-1).expand(shape), progress.expand(shape)
+    info = info_at(torch.full((c.numel(),), rho))
+    action = policy(synthetic_signals(c.reshape(-1, 1)), t.reshape(-1, 1), info)
+    return action.fraction.reshape(shape)
 
 
 def begun_fractions(

@@ -61,6 +61,7 @@ class PolicyTraining:
         """
         rules = effective_rules(setup.rules)
         self.setup = setup = replace(setup, config=shaped(setup.config), rules=rules)
+        setup.capped(0)  # caps that cannot be are named before anything runs
         self.about = self._about(pool, inputs or {})
         self.pool, self.directory = pool, directory
         self.update, self.idle, self.best = 0, 0, float("-inf")
@@ -134,8 +135,11 @@ class PolicyTraining:
         hard = round(config.hard * config.prompts) if self.failed else 0
         problems = self._problems(self.update, config.prompts - hard)
         problems += self._problems(self.update, hard, self.failed)
-        records, outcomes = group_rollouts(self.setup, policy, self.update, problems)
+        capped = self.setup.capped(self.update)
+        records, outcomes = group_rollouts(capped, policy, self.update, problems)
         line = {"step": self.update + 1, **describe_rollouts(outcomes, config)}
+        if config.least_budget is not None:
+            line["budget"] = outcomes.budget
         line |= describe_policy(self.network, records)
         draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.update)
         line |= asdict(self.learner.update(records, advantages(outcomes, config), draw))
@@ -242,6 +246,7 @@ class PolicyTraining:
             "network": self.network.state_dict(),
             "start": self.learner.start.state_dict(),
             "optimizer": self.learner.optimizer.state_dict(),
+            "baseline": None if self.learner.baseline is None else self.learner.baseline.state(),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -250,3 +255,5 @@ class PolicyTraining:
         self._learn_from(BetaConfig(**state["shape"]), state["network"], state["start"])
         assert self.learner is not None
         self.learner.optimizer.load_state_dict(state["optimizer"])
+        if self.learner.baseline is not None:
+            self.learner.baseline.restore(state["baseline"])

@@ -97,7 +97,7 @@ class SoftMaskTraining:
         state = self.run.load_state()
         self.model = start.load()
         check_answers(start.answers, self.model)
-        self.stored = self.model.embedding.dtype
+        self.stored = self.model.stored_dtype
         self.answers, self.held = hold_out(start.answers, config.holdout, config.seed)
         self.model.float().requires_grad_()
         self.omega = Omega().to(self.model.embedding.device)

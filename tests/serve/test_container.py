@@ -1,0 +1,46 @@
+"""Dockerfile and compose file name what is there; they are built where there is Docker."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from typer import Context
+from typer.main import get_command
+
+from xpredflow.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
+
+
+def test_what_is_copied_exists_and_is_not_ignored() -> None:
+    kept = [
+        line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[0] == "!"
+    ]
+    copied = [
+        name
+        for line in re.findall(r"^COPY (.*)", DOCKERFILE, re.MULTILINE)
+        for name in line.split()
+    ]
+    sources = [name for name in copied if not name.startswith(".")]
+    assert set(sources) == set(kept)
+    assert all((ROOT / name).exists() for name in sources)
+
+
+def test_the_lock_file_has_the_torch_that_is_installed_first() -> None:
+    pinned = re.findall(r"^torch==\S+$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert len(pinned) == 1
+
+
+@pytest.mark.parametrize("service", ["cpu", "cuda"])
+def test_the_command_line_is_spelt_right(service: str) -> None:
+    entry = re.findall(r'"([^"]+)"', DOCKERFILE.split("ENTRYPOINT")[1])
+    given = [re.sub(r"\$\{\w+:-(.*)\}", r"\1", w) for w in COMPOSE["services"][service]["command"]]
+    group = get_command(app)
+    command = group.get_command(Context(group), entry[1])  # type: ignore[attr-defined]
+    context = command.make_context("serve", [*entry[2:], *given], parent=Context(group))
+    assert context.params["host"] == "0.0.0.0"
+    assert context.params["model"] == "tiny-aligned"
+    assert "XPREDFLOW_TOKEN" in COMPOSE["services"][service]["environment"]
