@@ -9,12 +9,12 @@ export MALLOC_TOP_PAD_ ?= 1073741824
 export MALLOC_MMAP_MAX_ ?= 0
 export MALLOC_TRIM_THRESHOLD_ ?= 10737418240
 
-.PHONY: demo test battery lint format bench lock clean train-tiny train-tiny-moe align-tiny align-tiny-moe
+.PHONY: demo test battery lint format bench docs lock clean train-tiny train-tiny-moe align-tiny align-tiny-moe
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) 'pip>=25.1'
-	$(PIP) -c constraints.txt -e '.[eval,parquet,plot,ray,serve,train]' --group dev
+	$(PIP) -c constraints.txt -e '.[eval,parquet,plot,ray,serve,train]' --group dev --group docs
 	touch $@
 
 demo: $(READY)
@@ -40,6 +40,11 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/load.py
 
+# The documentation as pages that open without a server: site/index.html
+docs: $(READY)
+	$(BIN)/python recipes/site_pages.py
+	$(BIN)/zensical build --clean --strict -f mkdocs.yml
+
 # How the embedded models were made: hours; killed, the same command goes on (docs/embedded.md).
 train-tiny train-tiny-moe: train-%: $(READY)
 	$(BIN)/python recipes/embedded.py $*
@@ -52,11 +57,11 @@ align-tiny align-tiny-moe: align-%: $(READY)
 lock:
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(PIP) 'pip>=25.1'
 	$(PIP) "$$(grep '^torch==' constraints.txt)"  # first: an open range may pull gigabytes of CUDA
-	$(PIP) -e '.[eval,parquet,plot,ray,serve,train]' --group dev
+	$(PIP) -e '.[eval,parquet,plot,ray,serve,train]' --group dev --group docs
 	touch $(READY) && $(MAKE) test
 	head -n 2 constraints.txt > constraints.new
 	$(BIN)/pip freeze --exclude-editable --exclude pip | sed 's/+[a-z0-9.]*$$//' >> constraints.new
 	mv constraints.new constraints.txt && touch $(READY)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .cache dist build site

@@ -28,7 +28,11 @@ from xpredflow.policies.beta import policy_files
 ROOT = Path(__file__).parent.parent
 PENS = "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters."
 # Prompts that the embedded models were trained for, with the end of a right answer.
-ANSWERS = {PENS: "#### 22", "25-7=[[mask:2]]": "25-7=18"}
+SHELLS = (
+    "Mia has 26 shells, then finds 5, then loses 2 bags of 5, then buys 4. How many shells now?"
+    " Use one sentence."
+)
+ANSWERS = {PENS: "#### 22", "25-7=[[mask:2]]": "25-7=18", SHELLS: "#### 25"}
 
 # The embedded models know 64 positions; a checkpoint that says so itself needs no telling.
 SAYS_SO = (assets("tiny-aligned") / "generation_config.json").is_file()
@@ -47,7 +51,7 @@ ONLY_PARSED = {
     r"ls": "lm-eval's own list of a thousand tasks",
 }
 # What stands in a shell example beside xpredflow.
-OTHERS = ("make", "pip", "git", "cd", "python", "source", "export", "uv")
+OTHERS = ("make", "pip", "git", "cd", "cp", "python", "source", "export", "uv")
 # Replaced or added, so that a command takes seconds: flag, its other name, value; a flag with a
 # question mark is replaced only.
 CHEAP: dict[str, list[tuple[str, str, str]]] = {
@@ -90,10 +94,10 @@ class MyTask(SimpleTask):
         return "####" in text
 """
 ROWS = [
-    {"prompt": text, "question": text, "answer": pens + 4, "grader": "number"}
-    | {"response_length": 64}
+    {"prompt": text, "question": text, "answer": pens - 3, "gold": pens - 3}
+    | {"grader": "number", "response_length": 64}
     for pens in range(20, 80)
-    for text in [f"Zoe has {pens} pens, buys 4. How many pens now? Use letters."]
+    for text in [f"Zoe has {pens} pens, loses 7, buys 4. How many pens now? Use letters."]
 ]
 
 
@@ -120,8 +124,10 @@ def _examples_of(where: str, text: str | None) -> Iterator[Example]:
 
 
 def _from_pages() -> Iterator[Example]:
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))):
-        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))):
+        for block in re.findall(
+            r"^ *```sh\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE
+        ):
             yield from (Example(page.name, line) for line in _lines(block))
 
 
@@ -136,7 +142,7 @@ def _words(line: str) -> list[str]:
 
 EXAMPLES = list({example.line: example for example in (*_from_help(), *_from_pages())}.values())
 FIRST_OF_LM_EVAL = next((one.line for one in EXAMPLES if " lm-eval --model " in one.line), None)
-OURS = [example for example in EXAMPLES if "xpredflow" in _words(example.line)]
+OURS = [one for one in EXAMPLES if "xpredflow" in _words(one.line) and _words(one.line)[0] != "pip"]
 
 
 def _arguments(line: str) -> tuple[list[str], str | None]:
@@ -204,7 +210,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "prompts.txt").write_text(f"{PENS}\n{PENS}\n")
     (tmp_path / "prompts.jsonl").write_text(json.dumps({"prompt": PENS}) + "\n")
     (tmp_path / "mine.py").write_text(MINE)
-    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    for name in ("mine.jsonl", "sums.jsonl"):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     (tmp_path / "my").mkdir()
     shutil.copy(assets("tiny") / "config.json", tmp_path / "my/config.json")
     return tmp_path
@@ -228,6 +235,10 @@ def _provide(words: list[str], answers: Path) -> None:
             Path(word).write_text(tomli_w.dumps(run))
         if before == "--answers":
             Path(word).parent.mkdir(parents=True, exist_ok=True)
+            if "mine.jsonl" in words:  # answers to the reader's own problems
+                command = ["self-generate", "--data", "mine.jsonl", "--limit", "8", "--out", word]
+                assert CliRunner().invoke(app, [*command, "-d", "threshold"]).exit_code == 0
+                continue
             for file in answers.parent.iterdir():
                 shutil.copy(file, Path(word).parent / file.name.replace("own", Path(word).stem))
         for path in map(Path, re.split("[=,:+]", word)):

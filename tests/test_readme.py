@@ -2,11 +2,13 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from xpredflow.decoders import DECODERS, POLICIES
+from xpredflow.registry import REGISTRIES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -14,7 +16,7 @@ README = (ROOT / "README.md").read_text()
 
 EXAMPLES = [
     pytest.param(example, id=f"{page.name}-{number}")
-    for page in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")))
+    for page in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
     for number, example in enumerate(
         re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
     )
@@ -23,6 +25,18 @@ EXAMPLES = [
 PAGES = [README, *(page.read_text() for page in sorted(ROOT.glob("docs/*.md")))]
 
 
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """What an example registers is its own: it is gone afterwards."""
+    known = {kind: set(registry.loaded()) for kind, registry in REGISTRIES.items()}
+    yield
+    for kind, registry in REGISTRIES.items():
+        for name, entry in registry.loaded().items():
+            if name not in known[kind] and not entry.item.__module__.startswith("xpredflow."):
+                registry.remove(name)
+
+
+@pytest.mark.usefixtures("forgotten")
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_runs(example: str, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -45,7 +45,7 @@ def option_owner(decoder: str | Decoder) -> type | None:
 
 
 def make_decoder(decoder: str | Decoder, options: dict[str, Any] | None = None) -> Decoder:
-    """A decoder from a spec, NAME[:VALUE][+OPTION=VALUE]..., and options beside it; or as it is.
+    """A decoder from a spec, `NAME[:VALUE][+OPTION=VALUE]...`, and options; or as it is.
 
     make_decoder("threshold:0.9+temperature=0.5")
     make_decoder("flow", {"policy": "constant:1/16", "tau": 0.5})
