@@ -47,7 +47,7 @@ def measure(directory: Path, quantize: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--megabytes", type=int, default=2000)
     parser.add_argument("--measure", nargs=2, metavar=("DIRECTORY", "FORMAT"))
     given = parser.parse_args()

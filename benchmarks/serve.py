@@ -273,7 +273,7 @@ def speed(server: Server, engine: Engine, rounds: int, rows: int) -> dict[str, A
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=0.0)
     parser.add_argument("--seconds", type=float, default=0.0)
     parser.add_argument("--clients", type=int, default=64)

@@ -133,4 +133,4 @@ def _join_tokens(large: MaskedDiffusionModel, small: MaskedDiffusionModel, direc
         if token >= count:
             parts = [about["vocab"][left], about["vocab"][right]]
             for table in (large.embedding, head.weight):
-                table[token] = table[parts].mean(0)
+                table[token] = table[parts].mean(0)  # type: ignore

@@ -66,8 +66,8 @@ def _start(shop: Workshop, name: str, out: Path) -> subprocess.Popen:
     words = shop.words(COMMANDS[name], out)
     if name in RESUMED and any(out.glob("state*.pt")):
         words.append("--resume")
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, "-m", "xpredflow", *words], **quiet)
+    command = [sys.executable, "-m", "xpredflow", *words]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def _finish(shop: Workshop, name: str, out: Path) -> float:

@@ -2,7 +2,7 @@
 
 import secrets
 
-import attacks
+import attacks  # type: ignore
 
 from battery.outcome import Tally, Wrong
 from xpredflow.sandbox import Sandbox

@@ -1,4 +1,4 @@
-"""A real browser without a window, one for all tests; skipped with a reason where there is none."""
+"""A real browser without a window, one per file; skipped with a reason where there is none."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open asyncio.run works nowhere in the process
 def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright (group dev)")
     path = next((found for name in NAMES if (found := shutil.which(name))), None)

@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 import xpredflow.models as models
 from xpredflow.errors import InputError
+from xpredflow.models.embedded import assets
 
 
 def config(**changes):
@@ -145,6 +146,6 @@ def test_flaws_are_named(tmp_path, flaw):
 
 
 def test_a_size_that_no_machine_can_build_is_refused_without_weights_too():
-    shape = json.loads((models.embedded.assets("tiny") / "config.json").read_text())
+    shape = json.loads((assets("tiny") / "config.json").read_text())
     with pytest.raises(InputError, match=r"n_layers is 1000000000; expected .* to 4096"):
         models.build({**shape, "n_layers": 10**9})

@@ -241,6 +241,7 @@ def load_model(source: dict[str, Any]) -> "Model":
     waiting = console.status(said) if console is not None and is_local else nullcontext()
     with waiting:
         model = embedded.load(**arguments)
-    if model.chosen_because:
-        typer.echo(f"note: {model.chosen_because}", err=True)
+    because = getattr(model, "chosen_because", None)  # a plug-in's model need not know of it
+    if because:
+        typer.echo(f"note: {because}", err=True)
     return model
