@@ -24,5 +24,7 @@ def test_two_replicas_answer_as_one_and_one_may_die() -> None:
     done = subprocess.run(
         [sys.executable, str(SCRIPT)], env=environment, capture_output=True, text=True, check=False
     )
+    if done.returncode == 77:
+        pytest.skip(done.stdout.splitlines()[-1])
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert done.stdout.splitlines()[-1] == "all well"

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from typing import Any
@@ -15,6 +16,7 @@ from xpredflow import Engine, generate, load
 from xpredflow.serve.config import ServeConfig
 from xpredflow.serve.replicas import deploy
 
+NO_CLUSTER = 77
 MESSAGES = [{"role": "user", "content": PENS}]
 
 
@@ -42,7 +44,17 @@ def ask_all(served: Running, count: int, **body: Any) -> list[httpx.Response]:
     return [found[i] for i in range(count)]
 
 
+def start_cluster() -> None:
+    """With room for both replicas, however few cores there are; some machines allow none."""
+    try:
+        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)
+    except Exception as error:  # whatever keeps its processes from starting
+        print(f"no Ray cluster here: {error}")
+        sys.exit(NO_CLUSTER)
+
+
 def main() -> None:
+    start_cluster()
     engine = Engine(load("tiny-aligned"))
     backend, served = deploy({}, None, {}, ServeConfig(port=0), replicas=2)
     assert served.name == "tiny-aligned"
