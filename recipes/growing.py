@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -132,5 +132,5 @@ def _join_tokens(large: MaskedDiffusionModel, small: MaskedDiffusionModel, direc
         token = about["vocab"][left + right]
         if token >= count:
             parts = [about["vocab"][left], about["vocab"][right]]
-            for table in (large.embedding, head.weight):
-                table[token] = table[parts].mean(0)  # type: ignore
+            for table in (large.embedding, cast(Tensor, head.weight)):
+                table[token] = table[parts].mean(0)

@@ -3,8 +3,7 @@
 from random import Random
 from typing import Any
 
-from xpredflow.errors import InputError
-from xpredflow.tasks.base import Problem, Runner, Verdict
+from xpredflow.tasks.base import Problem, Runner, Verdict, needs_runner
 from xpredflow.tasks.generated import people
 from xpredflow.tasks.generated.minicode import draw as drawing
 from xpredflow.tasks.generated.minicode import phrasing
@@ -22,29 +21,28 @@ class MiniCode:
     name = "minicode"
     response_length = RESPONSE_LENGTH
     runs_programs = True
+    styles, write, pipelines = STYLES, staticmethod(write), staticmethod(drawing.draw)
 
     def __init__(self, draw: int = 0) -> None:
         """`draw` other than 0: validation and test problems that were never published."""
-        self._draw = Drawer(self.name, drawing.draw, accept=Pipeline.is_sound, number=draw)
+        self._draw = Drawer(self.name, self.pipelines, accept=Pipeline.is_sound, number=draw)
         self.digest = draw_digest(draw)
 
     def problem(self, split: str, index: int) -> Problem:
         """The problem at an index: train is endless, validation and test have 500 each."""
         pipeline, level, rng = self._draw(split, index)
-        style = rng.choice([*STYLES])
+        style = rng.choice([*self.styles])
         pipeline, prompt = request(pipeline, style, split, rng)
         meta = {"entry_point": pipeline.name, "tests": hidden_tests(pipeline), "style": style}
         return Problem(pipeline.id, prompt, level, meta)
 
     def answer(self, problem: Problem, rng: Random) -> str:
         """One of the right answers in the style asked for, names drawn uniformly."""
-        return write(parse(problem.id), problem.meta["style"], rng)
+        return self.write(parse(problem.id), problem.meta["style"], rng)
 
     def score(self, problem: Problem, text: str, run: Runner | None = None) -> Verdict:
         """The verdict of `run` (a sandbox) on the program and the problem's hidden tests."""
-        if run is None:
-            raise InputError("minicode runs programs: pass run=, a sandbox's runner")
-        return run(text, problem.meta)
+        return needs_runner(self.name, run)(text, problem.meta)
 
     def size(self, split: str) -> int:
         """How many problems a split has."""
