@@ -48,7 +48,7 @@ class Registry(Generic[T]):
                     f"{self.kind} {name!r} is registered already, as"
                     f" {self._entries[name].item!r}: choose another name"
                 )
-            self._entries[name] = Entry(item, summary or _first_line(item), about)
+            self._entries[name] = Entry(item, _first_line(summary or item.__doc__), about)
             return item
 
         return add
@@ -126,8 +126,8 @@ def _same(old: Any, new: Any) -> bool:
     return old is new or (None not in where and where == known)
 
 
-def _first_line(item: Any) -> str:
-    return (getattr(item, "__doc__", None) or "").strip().split("\n")[0]
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().split("\n")[0]
 
 
 DECODERS: Registry[Any] = Registry("decoder", "xpredflow.decoders")

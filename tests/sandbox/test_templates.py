@@ -8,6 +8,7 @@ from toy import ToyModel
 
 from xpredflow import InputError
 from xpredflow.engine.chat import chat_text
+from xpredflow.sandbox import templates
 from xpredflow.sandbox.templates import render_template
 
 MESSAGES = [
@@ -117,3 +118,27 @@ def test_a_template_sees_plain_values_alone() -> None:
         render_template(names, {"messages": []}, "the template of the test")
     text = json.dumps(MESSAGES)
     assert render_template("{{ a }}", {"a": text}, "the template of the test") == text
+
+
+def test_a_process_that_failed_renders_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    start = templates._start
+
+    def counted():
+        process = start()
+        started.append(process.pid)
+        return process
+
+    monkeypatch.setattr(templates, "_start", counted)
+    renderer = templates._Renderer()
+    try:
+        for n in range(3):  # one process for all that goes well
+            reply = renderer.reply({"template": "{{ n }}", "variables": {"n": n}})
+            assert reply == {"text": str(n)}
+        assert len(started) == 1
+        assert "error" in renderer.reply({"template": "{{ 1 / 0 }}", "variables": {}})
+        assert len(started) == 2  # the error is that of a process that did nothing before
+        assert renderer.reply({"template": "fine", "variables": {}}) == {"text": "fine"}
+        assert len(started) == 3
+    finally:
+        renderer.close()

@@ -21,7 +21,7 @@ _PROGRAM = str(Path(__file__).parent / "inside" / "template.py")
 
 def render_template(template: str, variables: dict[str, Any], where: str) -> str:
     """The text that a template makes of plain values; `where` names its file in errors."""
-    reply = _renderer().ask({"template": template, "variables": variables})
+    reply = _renderer().reply({"template": template, "variables": variables})
     if "text" in reply:
         return reply["text"]
     line = reply.get("line")
@@ -39,28 +39,43 @@ class _Renderer:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What the template gives; only a process that has rendered nothing else reports errors.
+
+        One that ran out of memory or of stack may be damaged (CPython then calls what is no
+        object any more), so it ends with its first error, and what fails in a used process is
+        asked of a new one.
+        """
         with self._lock:
-            process = self._process = self._process or _start()
-            assert process.stdin
-            assert process.stdout
-            alarm = threading.Timer(WALL_SECONDS, process.kill)
-            alarm.start()
-            try:
-                process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
-                process.stdin.flush()
-                reply = process.stdout.readline(_LONGEST_REPLY)
-            except BrokenPipeError:
-                reply = b""
-            except BaseException:  # Ctrl-C: its reply must not be taken for the next one's
+            used = self._process is not None
+            reply = self._ask(request)
+            if "text" not in reply and used:
                 self._stop()
-                raise
-            finally:
-                alarm.cancel()
-            if reply.endswith(b"\n"):
-                return json.loads(reply)
+                reply = self._ask(request)
+            if "text" not in reply:
+                self._stop()
+            return reply
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        process = self._process = self._process or _start()
+        assert process.stdin
+        assert process.stdout
+        alarm = threading.Timer(WALL_SECONDS, process.kill)
+        alarm.start()
+        try:
+            process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
+            process.stdin.flush()
+            reply = process.stdout.readline(_LONGEST_REPLY)
+        except BrokenPipeError:
+            reply = b""
+        except BaseException:  # Ctrl-C: its reply must not be taken for the next one's
             self._stop()
-            return {"error": f"takes more than {SECONDS} s, or ended its process"}
+            raise
+        finally:
+            alarm.cancel()
+        if reply.endswith(b"\n"):
+            return json.loads(reply)
+        return {"error": f"takes more than {SECONDS} s, or ended its process"}
 
     def close(self) -> None:
         """End the process, if there is one."""
