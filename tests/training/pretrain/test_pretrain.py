@@ -4,34 +4,20 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 import torch
+from small_run import BOTH, SHAPE, SMALL, begin
 from sums import Sums
 
 from xpredflow import InputError, generate, load
 from xpredflow.models.experts import Router, Routing
 from xpredflow.tasks import Problem
-from xpredflow.tasks.generated.minicode.task import MiniCode
-from xpredflow.tasks.generated.minimath.task import MiniMath
 from xpredflow.training.common.masking import draw_masks, masked_cross_entropy
 from xpredflow.training.common.plots import plot_losses
 from xpredflow.training.pretrain.batches import chunk
-from xpredflow.training.pretrain.config import PretrainConfig
-from xpredflow.training.pretrain.initialise import read_shape
 from xpredflow.training.pretrain.optimizers import Balance
 from xpredflow.training.pretrain.trainer import Pretraining, Stage
-
-SMALL = PretrainConfig(updates=48, batch=4, warmup=4, vocabulary=704, tokenizer_examples=1200)
-WIDTHS = {"d_model": 32, "n_heads": 2, "n_kv_heads": 2, "n_layers": 2, "mlp_hidden_size": 48}
-SHAPE = {**read_shape("tiny"), **WIDTHS}  # the layout of tiny at a size that trains in a second
-BOTH = (MiniCode(), MiniMath())
-
-
-def begin(config: PretrainConfig, out: Path, **more: Any) -> Pretraining:
-    fresh = {} if "start" in more else {"model_config": SHAPE}
-    return Pretraining(config, out, BOTH, **{**fresh, **more})
 
 
 @pytest.fixture

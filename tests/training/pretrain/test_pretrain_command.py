@@ -4,19 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from small_run import SHAPE
 from typer.testing import CliRunner
 
 from xpredflow import load
 from xpredflow.cli import app
-from xpredflow.tasks.generated.minicode.task import MiniCode
-from xpredflow.tasks.generated.minimath.task import MiniMath
-from xpredflow.training.pretrain.config import PretrainConfig
-from xpredflow.training.pretrain.initialise import read_shape
-
-SMALL = PretrainConfig(updates=48, batch=4, warmup=4, vocabulary=704, tokenizer_examples=1200)
-WIDTHS = {"d_model": 32, "n_heads": 2, "n_kv_heads": 2, "n_layers": 2, "mlp_hidden_size": 48}
-SHAPE = {**read_shape("tiny"), **WIDTHS}  # the layout of tiny at a size that trains in a second
-BOTH = (MiniCode(), MiniMath())
 
 
 def test_the_command_trains_and_resumes(tmp_path: Path) -> None:
