@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.cache import BlockCache
 from xpredflow.models.defaults import NO_DEFAULTS, Defaults
+from xpredflow.models.shards import Stored
 from xpredflow.models.shift import BlockEnds, read_before
 from xpredflow.types import Cache
 
@@ -36,6 +37,7 @@ class MaskedDiffusionModel(nn.Module):
     narrow_dtype: torch.dtype | None = None  # of the files, where it is not computed in
     quantized: str | None = None  # int8 or int4, where matrices were packed: it only decodes then
     chosen_because: str | None = None  # where dtype='auto' was asked for: what it became, and why
+    unread: Mapping[str, Stored] | None = None  # of a model on the meta device: its files' tensors
     family: ClassVar[str]
     model_type: ClassVar[str]
     # The token that ends a turn, where the tokenizer has it.

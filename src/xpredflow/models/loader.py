@@ -49,7 +49,8 @@ def load(
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
 
     On a CPU, float16 becomes float32 unless `dtype` says otherwise; 'auto' takes what the machine
-    has memory and instructions for. `quantize` keeps the matrices in 'int8' or 'int4'.
+    has memory and instructions for. `quantize` keeps the matrices in 'int8' or 'int4'. On the meta
+    device nothing is read: `unread` says where the tensors are.
     No code of the checkpoint is run, and memory peaks at hardly more than the weights.
     """
     target, packed = as_device(device), as_quantize(quantize)
@@ -66,7 +67,8 @@ def load(
                 f"quantize is {quantize!r}, but {name!r} is run by transformers, whose weights"
                 " stay as they are: leave it out"
             )
-        return load_masked_lm(source, config, wanted, target, revision)
+        at = torch.device("cpu") if target.type == "meta" else target  # it reads its own files
+        return load_masked_lm(source, config, wanted, at, revision)
     refuse_packed_layout(config)
     family = family_of(config)
     tokenizer = load_tokenizer(directory)
@@ -107,7 +109,7 @@ def fill(
         check_one_dtype(places, shells, stored, model.precise)
     filled: dict[str, Tensor] = {}
     packed: dict[str, PackedWeight] = {}
-    model.quantized = quantize
+    model.quantized, model.unread = quantize, stored if device.type == "meta" else None
     table, (_, _, head) = shells[_table_name(model)], model.trunk()
     for key, tensor in stored.items():
         if key not in places:
@@ -125,17 +127,24 @@ def fill(
             else:
                 filled[name] = torch.empty(shells[name].shape, dtype=kind, device=device)
                 assign(model, name, filled[name])
+        if model.unread is not None:
+            continue
         if packs:
             packed[name].read(tensor, row)
         else:
             tensor.read_into(filled[name] if row is None else filled[name][row])
     for key, name in copies.items():
-        if not stored[key].equals(filled[name]):
-            raise InputError(
-                f"tensor {key!r} differs from {name!r}, but config.json says that they are tied:"
-                " one of the two would be lost; set tie_word_embeddings to false in config.json if"
-                " the head has weights of its own"
-            )
+        if model.unread is None and not stored[key].equals(filled[name]):
+            raise not_tied(key, name)
+
+
+def not_tied(key: str, name: str) -> InputError:
+    """Why a tensor that is stored twice cannot be read."""
+    return InputError(
+        f"tensor {key!r} differs from {name!r}, but config.json says that they are tied: one of"
+        " the two would be lost; set tie_word_embeddings to false in config.json if the head has"
+        " weights of its own"
+    )
 
 
 def _table_name(model: MaskedDiffusionModel) -> str:

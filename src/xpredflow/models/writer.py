@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from xpredflow.files import save_tensors, write_atomically
@@ -15,6 +16,7 @@ from xpredflow.models.quantize import refuse_quantised
 from xpredflow.models.shards import INDEX, SINGLE
 
 SHARD_BYTES = 4_000_000_000
+Tensors = Iterator[tuple[str, Tensor]]  # under their published names
 
 
 def save(
@@ -22,19 +24,21 @@ def save(
     directory: str | Path,
     max_shard_bytes: int = SHARD_BYTES,
     beside: Mapping[str, str] | None = None,
+    tensors: Tensors | None = None,
 ) -> None:
     """Write weights, config.json and tokenizer; all of it appears at once, or nothing does.
 
     save(model, "runs/mine")  # load("runs/mine") reads it, and so do other tools
 
-    `beside` holds further files of text by their names.
+    `beside` holds further files of text by their names; `tensors` are written in place of the
+    model's own, one file's worth of them is held at a time.
     """
     refuse_quantised(model, "saved")
     with published(Path(directory)) as draft:
         if isinstance(model, Wrapped):
             model.write(draft)
         else:
-            _write(model, draft, max_shard_bytes)
+            _write(model, draft, tensors or _stored(model), max_shard_bytes)
         if model.tokenizer is not None:
             model.tokenizer.save_pretrained(str(draft))
         write_defaults(model.defaults, draft)
@@ -42,41 +46,58 @@ def save(
             write_atomically(draft / name, text)
 
 
-def _write(model: MaskedDiffusionModel, draft: Path, max_shard_bytes: int) -> None:
-    shards = list(_shards(model, max_shard_bytes))
-    names = _names(len(shards))
-    for name, keys in zip(names, shards, strict=True):
-        save_tensors(_tensors(model, keys), draft / name, metadata={"format": "pt"})
-    if len(shards) > 1:
-        _write_json(draft / INDEX, _index(model, dict(zip(names, shards, strict=True))))
-    _write_json(draft / "config.json", _config(model))
+def _write(model: MaskedDiffusionModel, draft: Path, tensors: Tensors, limit: int) -> None:
+    """File after file of at most `limit` bytes, or of one tensor that is larger.
+
+    How many there will be is known at the end only: they get their names then.
+    """
+    files: list[list[str]] = []
+    total, dtype = 0, model.embedding.dtype
+    table = _table_key(model)
+    for part in _parts(tensors, limit):
+        save_tensors(part, draft / _draft_name(len(files)), metadata={"format": "pt"})
+        files.append(list(part))
+        total += sum(tensor.nbytes for tensor in part.values())
+        dtype = part[table].dtype if table in part else dtype
+        part.clear()  # before the next ones are read
+    names = _names(len(files))
+    for number, name in enumerate(names):
+        (draft / _draft_name(number)).rename(draft / name)
+    if len(files) > 1:
+        weight_map = {key: name for name, keys in zip(names, files, strict=True) for key in keys}
+        index = {"metadata": {"total_size": total}, "weight_map": weight_map}
+        _write_json(draft / INDEX, index)
+    _write_json(draft / "config.json", _config(model, dtype))
 
 
-def _shards(model: MaskedDiffusionModel, limit: int) -> Iterator[list[str]]:
-    """Tensor names in files of at most `limit` bytes, or of one tensor that is larger."""
-    keys: list[str] = []
+def _parts(tensors: Tensors, limit: int) -> Iterator[dict[str, Tensor]]:
+    part: dict[str, Tensor] = {}
     size = 0
-    for key, tensor in _stored(model).items():
-        if keys and size + tensor.nbytes > limit:
-            yield keys
-            keys, size = [], 0
-        keys.append(key)
+    for key, tensor in tensors:
+        if part and size + tensor.nbytes > limit:
+            yield part
+            part, size = {}, 0
+        part[key] = tensor.contiguous()
         size += tensor.nbytes
-    yield keys
+    yield part
 
 
-def _stored(model: MaskedDiffusionModel) -> dict[str, Tensor]:
-    """Every tensor under its upstream name; rows of a stack are views of it."""
+def _table_key(model: MaskedDiffusionModel) -> str:
+    """The published name of the embedding table."""
+    table = model.embedding
+    name = next(name for name, tensor in model.named_parameters() if tensor is table)
+    return next(key for key, place in model.places().items() if place.name == name)
+
+
+def _stored(model: MaskedDiffusionModel) -> Tensors:
+    """The model's tensors as they are, on the CPU one by one; rows of a stack are views of it."""
     state = model.state_dict()
-    return {
-        key: state[name] if row is None else state[name][row]
-        for key, (name, row) in model.places().items()
-    }
+    for key, (name, row) in model.places().items():
+        yield key, (state[name] if row is None else state[name][row]).cpu()
 
 
-def _tensors(model: MaskedDiffusionModel, keys: list[str]) -> dict[str, Tensor]:
-    stored = _stored(model)
-    return {key: stored[key].cpu().contiguous() for key in keys}
+def _draft_name(number: int) -> str:
+    return f"part-{number}.safetensors"
 
 
 def _names(count: int) -> list[str]:
@@ -85,16 +106,10 @@ def _names(count: int) -> list[str]:
     return [f"model-{i:05d}-of-{count:05d}.safetensors" for i in range(1, count + 1)]
 
 
-def _index(model: MaskedDiffusionModel, shards: dict[str, list[str]]) -> dict:
-    total = sum(tensor.nbytes for tensor in _stored(model).values())
-    weight_map = {key: name for name, keys in shards.items() for key in keys}
-    return {"metadata": {"total_size": total}, "weight_map": weight_map}
-
-
-def _config(model: MaskedDiffusionModel) -> dict:
+def _config(model: MaskedDiffusionModel, dtype: torch.dtype) -> dict:
     """config.json as it was read, with the dtype that is now stored."""
     field = "dtype" if "dtype" in model.config else "torch_dtype"
-    return {**model.config, field: str(model.embedding.dtype).removeprefix("torch.")}
+    return {**model.config, field: str(dtype).removeprefix("torch.")}
 
 
 def _write_json(file: Path, content: dict) -> None:

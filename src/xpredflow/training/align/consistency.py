@@ -11,6 +11,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from xpredflow.models import MaskedDiffusionModel
+from xpredflow.models.spread import whole_tensor
 from xpredflow.training.align.config import CHUNK
 from xpredflow.training.align.objective import XPrediction
 from xpredflow.training.common.answer_batches import length, text_batch
@@ -18,6 +19,7 @@ from xpredflow.training.common.answers import Answer
 from xpredflow.training.common.masking import all_clean
 
 ROWS_AT_ONCE = 8
+WIDE = torch.float32
 
 
 @dataclass(frozen=True)
@@ -36,22 +38,30 @@ class Consistency:
     text_distance: float | None
 
 
-@torch.no_grad()
 def consistency(
     model: MaskedDiffusionModel, answers: list[Answer], chunk: int = CHUNK
 ) -> Consistency:
     """Show the model whole answers with nothing masked and compare what it predicts."""
-    objective, table = XPrediction(model, chunk), model.embedding
+    return read_consistency(XPrediction(model, chunk), answers, model.embedding.device)
+
+
+@torch.no_grad()
+def read_consistency(
+    objective: XPrediction, answers: list[Answer], device: torch.device
+) -> Consistency:
+    """The same for an objective whose model may lie in shards; all processes read all answers."""
+    model = objective.model
+    norms = whole_tensor(torch.linalg.vector_norm(model.embedding.detach(), dim=-1, dtype=WIDE))
     agrees, distances, in_text = [], [], []
     ordered = sorted(answers, key=length)
     for start in range(0, len(ordered), ROWS_AT_ONCE):
         group = ordered[start : start + ROWS_AT_ONCE]
         batch = text_batch(group, model.special, model.block_size)
-        read = objective(all_clean(batch, model.block_size).to(table.device))
-        target = batch.ids[batch.response].to(table.device)
+        read = objective(all_clean(batch, model.block_size).to(device))
+        target = batch.ids[batch.response].to(device)
         agrees.append((read.token == target).cpu())
-        norms = table[target].float().norm(dim=-1).clamp(min=1e-12)
-        distances.append(((read.error * table.shape[1]).sqrt() / norms).cpu())
+        error = (read.error * model.embedding.shape[1]).sqrt()
+        distances.append((error / norms[target].clamp(min=1e-12)).cpu())
         in_text.append(torch.cat([_before_end(a.response_ids, model.special.ends) for a in group]))
     agree, distance = torch.cat(agrees).double(), torch.cat(distances).double()
     text = torch.cat(in_text)

@@ -1,15 +1,20 @@
-"""Low-rank adapters by peft: added in place, switched off for the reference, merged at the end."""
+"""Low-rank adapters by peft: added in place, switched off for the reference, merged at the end.
+
+Dimension names: R the rank, O rows and I columns of a matrix.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.models import MaskedDiffusionModel
+from xpredflow.models.spread import whole_tensor
 
 
 def add_adapters(model: MaskedDiffusionModel, rank: int, targets: str, seed: int) -> None:
@@ -65,12 +70,32 @@ def without_adapters(model: nn.Module) -> Iterator[None]:
             layer.scaling = scale
 
 
-def merge_adapters(model: nn.Module) -> None:
-    """Add the adapters to their matrices and remove them: the model is a plain one again."""
+class Adapter(NamedTuple):
+    """What is added to a matrix: scale · b · a."""
+
+    a: Float[Tensor, "R I"]
+    b: Float[Tensor, "O R"]
+    scale: float
+
+    def merged(self, matrix: Float[Tensor, "O I"]) -> Float[Tensor, "O I"]:
+        """The matrix with the adapter in it, in fp32."""
+        return matrix.float() + (self.b @ self.a) * self.scale
+
+
+def adapters_of(model: nn.Module) -> dict[str, Adapter]:
+    """The adapters by the names of their matrices, whole and on the CPU.
+
+    Of several processes that share them all must ask.
+    """
+    found = {}
     for name, layer in _adapted(model):
-        layer.merge()
-        owner, _, leaf = name.rpartition(".")
-        setattr(model.get_submodule(owner), leaf, layer.get_base_layer())
+        ((key, scale),) = layer.scaling.items()
+        a, b = (
+            whole_tensor(part[key].weight.detach()).float().cpu()
+            for part in (layer.lora_A, layer.lora_B)
+        )
+        found[f"{name}.weight"] = Adapter(a, b, scale)
+    return found
 
 
 def _adapted(model: nn.Module) -> list[tuple[str, Any]]:

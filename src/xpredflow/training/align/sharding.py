@@ -1,33 +1,89 @@
-"""One training run over several processes: parameters sharded by FSDP2, states saved as a whole.
+"""One training run over several processes: parameters sharded by FSDP2, from the files on.
 
-A saved state does not show how many processes wrote it, so that another number may go on with it.
+Where a checkpoint can be read in parts, no process ever holds all of it: the model is made on the
+meta device, sharded there, and each process reads its own rows.
 """
 
+import re
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from jaxtyping import Float
-from torch import Tensor
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
+from xpredflow.models import MaskedDiffusionModel
+from xpredflow.models.base import Place
+from xpredflow.models.spread import materialise
 from xpredflow.processes import Share
 from xpredflow.training.align.objective import XPrediction
+from xpredflow.training.common.start import Start
+
+# Inputs are not cast: states and recorded predictions are to stay what they are.
+EXACT = MixedPrecisionPolicy(cast_forward_inputs=False)
 
 
-def shard(objective: XPrediction, share: Share, trained: bool = True) -> None:
-    """Spread the parameters over all processes, layer by layer; nothing to do for one process."""
-    if share.world == 1:
-        return
-    device = objective.model.embedding.device
-    mesh = init_device_mesh(device.type, (share.world,))
-    for layer in objective.model.trunk()[0]:
-        fully_shard(layer, mesh=mesh)
-    # Training needs embedding and head again at once, in the backward pass; a reference does not.
-    fully_shard(objective, mesh=mesh, reshard_after_forward=not trained)
+class Placement:
+    """Where the weights of a run lie: whole in one process, or in shards over all of them."""
+
+    def __init__(self, start: Start, share: Share) -> None:
+        self.start, self.share = start, share
+        self._mesh: DeviceMesh | None = None
+
+    def open(self) -> MaskedDiffusionModel:
+        """The model that the run starts from; on the meta device where it is read in parts."""
+        if self.share.world > 1:
+            shell = self.start.shell()
+            if shell is not None and shell.unread is not None:
+                return shell
+        return self.start.load()
+
+    def device(self, model: MaskedDiffusionModel) -> torch.device:
+        """Where a model of this run is computed."""
+        table = model.embedding
+        return self.start.device if table.is_meta and self.start.device else table.device
+
+    def put(
+        self,
+        objective: XPrediction,
+        places: Mapping[str, Place],
+        products: torch.dtype | None = None,
+        trained: bool = False,
+    ) -> None:
+        """Spread the parameters over all processes, layer by layer, and read what is unread.
+
+        `products` is what matrices are multiplied in: parameters travel in it where they are kept
+        in fp32, and gradients are summed up in fp32. Nothing to do for one process.
+        """
+        if self.share.world == 1:
+            return
+        model = objective.model
+        device = self.device(model)
+        mesh = self._mesh = self._mesh or init_device_mesh(device.type, (self.share.world,))
+        mixed = EXACT
+        if products not in (None, torch.float32):
+            mixed = MixedPrecisionPolicy(products, torch.float32, cast_forward_inputs=False)
+        for module in _precise(model):  # routers decide in fp32, as they do in decoding
+            fully_shard(module, mesh=mesh, mp_policy=EXACT)
+        for layer in model.trunk()[0]:
+            fully_shard(layer, mesh=mesh, mp_policy=mixed)
+        # Training needs embedding and head again at once, in the backward pass; others do not.
+        fully_shard(objective, mesh=mesh, mp_policy=mixed, reshard_after_forward=not trained)
+        materialise(objective, model, places, device)
+
+
+def _precise(model: MaskedDiffusionModel) -> list[nn.Module]:
+    """The modules whose own parameters never lose precision."""
+    return [
+        module
+        for name, module in model.named_modules()
+        if any(
+            re.search(model.precise, f"{name}.{leaf}")
+            for leaf, _ in module.named_parameters(recurse=False)
+        )
+    ]
 
 
 def summed(values: Float[Tensor, " N"], share: Share) -> Float[Tensor, " N"]:
@@ -35,40 +91,3 @@ def summed(values: Float[Tensor, " N"], share: Share) -> Float[Tensor, " N"]:
     if share.world > 1:
         dist.all_reduce(values)
     return values
-
-
-def whole(value: Any, keep: bool = True) -> Any:
-    """A state with every sharded tensor put together on the CPU.
-
-    All processes must call it; those that do not `keep` what they see get None for a tensor.
-    """
-    if isinstance(value, DTensor):
-        value = value.full_tensor()
-    if isinstance(value, Tensor):
-        return value.detach().cpu() if keep else None
-    if isinstance(value, Mapping):
-        return {key: whole(item, keep) for key, item in value.items()}
-    return [whole(item, keep) for item in value] if isinstance(value, list) else value
-
-
-def put(value: Tensor, parameter: Tensor) -> None:
-    """Set a parameter, sharded or not, to a whole value."""
-    with torch.no_grad():
-        parameter.copy_(_like(value, parameter))
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Load a whole state; moments are sharded as the parameters are that they belong to."""
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    moments = {
-        number: {name: _like(value, parameters[number]) for name, value in entry.items()}
-        for number, entry in state["state"].items()
-    }
-    optimizer.load_state_dict({**state, "state": moments})
-
-
-def _like(value: Tensor, parameter: Tensor) -> Tensor:
-    if not isinstance(parameter, DTensor) or value.ndim == 0:  # a count of steps is no shard
-        return value.clone()
-    here = value.to(parameter.device)
-    return distribute_tensor(here, parameter.device_mesh, parameter.placements, src_data_rank=None)

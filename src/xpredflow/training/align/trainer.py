@@ -13,20 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from xpredflow.files import write_atomically
-from xpredflow.models import MaskedDiffusionModel, save
-from xpredflow.models.defaults import aligned_defaults
-from xpredflow.models.loader import as_dtype
+from xpredflow.models import MaskedDiffusionModel
+from xpredflow.models.loader import as_dtype, load
+from xpredflow.models.module_adapter import Wrapped
+from xpredflow.models.spread import whole_tensor
 from xpredflow.processes import Share
 from xpredflow.training.align.config import AlignConfig
-from xpredflow.training.align.consistency import Consistency, consistency
-from xpredflow.training.align.lora import add_adapters, merge_adapters, without_adapters
+from xpredflow.training.align.consistency import Consistency, read_consistency
+from xpredflow.training.align.export import export
+from xpredflow.training.align.lora import add_adapters, without_adapters
 from xpredflow.training.align.objective import XPrediction
 from xpredflow.training.align.on_policy import OnPolicyStates
 from xpredflow.training.align.progress import SUMS, Drift, Progress, sums_of
 from xpredflow.training.align.readout import Readout
-from xpredflow.training.align.sharding import put, restore_optimizer, shard, summed, whole
+from xpredflow.training.align.sharding import Placement, summed
+from xpredflow.training.align.state import file_state, restore, shard_state
 from xpredflow.training.common.answer_batches import batch_at, check_answers, hold_out, text_batch
 from xpredflow.training.common.masking import MaskedBatch, draw_masks
 from xpredflow.training.common.run_file import RunFile
@@ -50,18 +54,24 @@ class Alignment:
         self.start, self.config, self.share = start, config, share
         self.rows = config.rows_at_once(share)
         about = RunFile("align", config, start.inputs, checks=start.checks)
-        self.run = Run(directory, about, resume, ("save_every", "answers"), writes=share.rank == 0)
+        self.run = Run(directory, about, resume, ("save_every", "answers"), share)
         state = self.run.load_state()
-        model = start.load()
+        self.placement = Placement(start, share)
+        model = self.placement.open()
         check_answers(start.answers, model)
-        self.device, self.stored = model.embedding.device, model.stored_dtype
+        self.device, self.stored = self.placement.device(model), model.stored_dtype
+        self.places = model.places()
         self.answers, self.held = hold_out(start.answers, config.holdout, config.seed)
-        self.before = self._measured(model) if state is None else Consistency(**state["before"])
+        if state is None:
+            # what is sharded once cannot be taken apart for training
+            self.before = self._measured(model if share.world == 1 else self.placement.open())
+        else:
+            self.before = Consistency(**state["before"])
         self.objective = XPrediction(
             self._trainable(model), config.chunk, config.clean_entropy, config.keep_reference
         )
         self.reference = self._frozen_copy()
-        shard(self.objective, share)
+        self.placement.put(self.objective, self.places, self._products(), trained=True)
         self.parameters = {
             name: p for name, p in self.objective.model.named_parameters() if p.requires_grad
         }
@@ -75,10 +85,13 @@ class Alignment:
         )
         self.drift, self.step = Drift(), 0
         if state is not None:
-            self._restore(state)
+            self.step, self.drift = state["step"], Drift(**state["drift"])
+            restore(state, self.parameters, self.optimizer, share)
 
     def _measured(self, model: MaskedDiffusionModel) -> Consistency:
-        return consistency(model, self.held, self.config.chunk)
+        objective = XPrediction(model.requires_grad_(False), self.config.chunk)
+        self.placement.put(objective, self.places)
+        return read_consistency(objective, self.held, self.device)
 
     def _trainable(self, model: MaskedDiffusionModel) -> MaskedDiffusionModel:
         """What is trained is in fp32; beside adapters the weights stay as they are multiplied."""
@@ -95,10 +108,10 @@ class Alignment:
     def _frozen_copy(self) -> XPrediction | None:
         if self.config.lora_rank or not self.config.reference_every:
             return None
-        model = self.start.load().requires_grad_(False)
+        model = self.placement.open().requires_grad_(False)
         model.convert(self._products())
         reference = XPrediction(model, self.config.chunk)
-        shard(reference, self.share, trained=False)
+        self.placement.put(reference, self.places)
         return reference
 
     def __iter__(self) -> Iterator[Progress]:
@@ -108,7 +121,7 @@ class Alignment:
             self.step = now.step
             self.run.log(**now.line())
             if self.step % self.config.save_every == 0 or self.step == self.config.updates:
-                self.run.save_state(self._state())
+                self._save()
             yield now
 
     def _update(self) -> Progress:
@@ -148,7 +161,7 @@ class Alignment:
             mse_on_policy=mean("at_on_policy", "on_policy"),
             ce_masked=ce,
             reference_ce_masked=reference,
-            gradient_norm=float(whole(norm)),
+            gradient_norm=float(whole_tensor(norm)),
             rate=config.rate(self.step),
             warning=warning,
         )
@@ -201,26 +214,17 @@ class Alignment:
         dtype = self._products()
         if dtype == torch.float32:
             return nullcontext()
-        return torch.autocast(self.device.type, dtype)
+        # Without the cache: it would hold all weights once more until the pass ends.
+        return torch.autocast(self.device.type, dtype, cache_enabled=False)
 
     def finish(self, directory: Path) -> Consistency | None:
         """Write the aligned weights; what they read now, in the process that wrote them."""
-        values = whole(self.parameters, keep=self.share.rank == 0)
+        self.run.wait()
+        model, dtype = self.objective.model, as_dtype(self.config.dtype) or self.stored
+        export(model, self.places, self.placement, dtype, directory)
+        after = self._measured_after(directory)
         if self.share.rank:
             return None
-        self._make_room()
-        model, config = self.start.load().cpu().float(), self.config
-        if config.lora_rank:
-            add_adapters(model, config.lora_rank, config.lora_targets, config.seed)
-        for name, parameter in model.named_parameters():
-            if name in values:
-                put(values[name], parameter)
-        if config.lora_rank:
-            merge_adapters(model)
-        model.convert(as_dtype(config.dtype) or self.stored)
-        model.defaults = aligned_defaults(model.defaults)
-        save(model, directory)
-        after = self._measured(model.to(self.device))
         report = {
             "config": self.run.about.values(),
             "held_out": len(self.held),
@@ -230,25 +234,27 @@ class Alignment:
         write_atomically(directory / "alignment.json", json.dumps(report, indent=2) + "\n")
         return after
 
+    def _measured_after(self, directory: Path) -> Consistency:
+        """Of what was written; a foreign module may not be one that can be loaded here."""
+        if isinstance(self.objective.model, Wrapped):
+            return read_consistency(self.objective, self.held, self.device)
+        self._make_room()
+        if self.share.world == 1:
+            return self._measured(load(directory, device=self.device))
+        dist.barrier()  # until the first one has written
+        return self._measured(load(directory, device="meta"))
+
     def _make_room(self) -> None:
         """Nothing is trained any more: a device that just held the run must hold another model."""
         self.reference = None
         self.optimizer.state.clear()
         if self.share.world == 1:
-            self.objective.cpu()
+            self.objective.to("meta")
 
-    def _state(self) -> dict[str, Any]:
-        keep = self.share.rank == 0
-        return {
-            "step": self.step,
-            "parameters": whole(self.parameters, keep),
-            "optimizer": whole(self.optimizer.state_dict(), keep),
-            "drift": asdict(self.drift),
-            "before": asdict(self.before),
-        }
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.step, self.drift = state["step"], Drift(**state["drift"])
-        for name, parameter in self.parameters.items():
-            put(state["parameters"][name], parameter)
-        restore_optimizer(self.optimizer, state["optimizer"])
+    def _save(self) -> None:
+        values = {"step": self.step, "drift": asdict(self.drift), "before": asdict(self.before)}
+        if self.share.world == 1:
+            self.run.save_state({**values, **file_state(self.parameters, self.optimizer)})
+        else:
+            steps, tensors = shard_state(self.parameters, self.optimizer)
+            self.run.save_shards({**values, "steps": steps}, tensors)

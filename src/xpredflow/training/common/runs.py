@@ -3,21 +3,28 @@
 import errno
 import math
 import os
+import shutil
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
+import torch.distributed as dist
 
 from xpredflow.errors import InputError, Recovered
 from xpredflow.files import is_finite, make_directory, replacing
 from xpredflow.jsonl import JsonLines, read_lines, write_lines
+from xpredflow.processes import Share, gathered
 from xpredflow.training.common.run_file import NAME, OLD_NAME, RunFile
 
+if TYPE_CHECKING:  # takes a second to import, which few need
+    from xpredflow.training.common.sharded_states import ShardedStates
+
 T = TypeVar("T")
+LAST, BEFORE, MANIFEST = "state", "state.before", "state.json"  # a state in shards
 
 
 def follow(
@@ -59,12 +66,12 @@ class Diverged(InputError):
 
 
 class Run:
-    """`run.toml`, `state.pt` and `log.jsonl` below one directory.
+    """`run.toml`, `log.jsonl` and the state, `state.pt` or `state/`, below one directory.
 
     A run that is started again goes on where its last state was saved; log lines that were
     written after that state are dropped, so that a killed run leaves the same log as another. The
     state before the last one is kept as well, for the case that the last one gets damaged. Of
-    several processes in one run, a single one `writes`; the others only read.
+    several processes the first one writes; the state alone is written by all of them, in shards.
     """
 
     def __init__(
@@ -73,19 +80,33 @@ class Run:
         about: RunFile,
         resume: bool,
         may_change: tuple[str, ...] = (),
-        writes: bool = True,
+        share: Share = Share(),  # noqa: B008  (immutable)
     ) -> None:
-        self.directory, self.about, self.writes = directory, about, writes
+        self.directory, self.about, self.share = directory, about, share
+        self.writes = share.rank == 0
         self.log_path = directory / "log.jsonl"
         self._log: JsonLines | None = None  # opened with the first line that is written
         self._state_path, self._before_path = directory / "state.pt", directory / "state.before.pt"
+        self._shards: ShardedStates | None = None  # made with the first state in shards
         self.kept: int | None = None  # the update whose state is on disk
         make_directory(directory)
-        self.begun = self._state_path.is_file() or self._before_path.is_file()
+        self.begun = bool(self._states())
         if self.begun:
             self._check(resume, may_change)
-        if writes:
+        if share.world > 1:
+            dist.barrier()  # nobody looks for a run that the first one has just begun
+        if self.writes:
             about.write(directory)
+
+    def _states(self) -> list[Path]:
+        """What holds a state, the last one first; there is one kind, unless a kill came between."""
+        files = [path for path in (self._state_path, self._before_path) if path.is_file()]
+        shards = [self.directory / name for name in (LAST, BEFORE)]
+        shards = [path for path in shards if (path / MANIFEST).is_file()]
+        newest = [
+            max((path.stat().st_mtime for path in kind), default=0) for kind in (files, shards)
+        ]
+        return files + shards if newest[0] > newest[1] else shards + files
 
     def _check(self, resume: bool, may_change: tuple[str, ...]) -> None:
         where = repr(str(self.directory))
@@ -114,6 +135,7 @@ class Run:
         try:
             yield
         except KeyboardInterrupt as interrupt:
+            self.wait()
             raise Stopped(self.directory, update(), self.kept) from interrupt
         finally:
             torch.set_flush_denormal(False)
@@ -134,18 +156,25 @@ class Run:
 
     def _whole_state(self) -> dict[str, Any]:
         """The last state, or the one before it where the last one is damaged."""
-        damaged = []
-        for path in (self._state_path, self._before_path):
+        damaged: list[str] = []
+        for path in self._states():
             try:
-                state = read_state(path)
+                state = self._read(path)
             except InputError as error:
                 damaged.append(str(error))
                 continue
-            if damaged and self._state_path.is_file():
+            if damaged:
                 note = f"{damaged[0]}; going on from the one before it, of update {state['step']}"
                 warnings.warn(note, Recovered, stacklevel=2)
             return state
         raise InputError(f"{'; '.join(damaged)}: start anew in another directory")
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        if path.is_file():
+            return read_state(path)
+        from xpredflow.training.common.sharded_states import read_values
+
+        return {**read_values(path, self.share), "shards": path}
 
     def save_state(self, state: dict[str, Any]) -> None:
         """Replace the last state; a kill at any moment leaves either the old or the new one."""
@@ -153,15 +182,45 @@ class Run:
             return
         if broken := _not_finite(state):
             raise Diverged(self.directory, state["step"], f"{broken} is not finite", self.kept)
-        kept = "nothing was saved yet"
-        if self.kept is not None:
-            kept = f"the state after update {self.kept} is kept"
-        then = "give the same command with --resume to go on from there" if self.kept else ""
-        with replacing(self._state_path, kept, then) as temporary:
+        with replacing(self._state_path, *self._what_is_kept()) as temporary:
             _save(state, temporary)
             if self._state_path.is_file():
                 os.replace(self._state_path, self._before_path)
         self.kept = state["step"]
+        for name in (LAST, BEFORE):  # of several processes, before there was only one
+            shutil.rmtree(self.directory / name, ignore_errors=True)
+
+    def save_shards(self, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+        """The same for several processes, which all call it, while the training goes on."""
+        from xpredflow.models.spread import own_part
+        from xpredflow.training.common.sharded_states import ShardedStates
+
+        own = {name: own_part(tensor) for name, tensor in tensors.items()}
+        if broken := gathered(self.share, [name for name in [_not_finite(own)] if name]):
+            raise Diverged(self.directory, values["step"], f"{broken[0]} is not finite", self.kept)
+        self.wait()
+        if self._shards is None:
+            self._shards = ShardedStates(self.directory, self.share)
+
+        def done() -> None:
+            self.kept = values["step"]
+            if self.writes:  # of one process, before there were several
+                for path in (self._state_path, self._before_path):
+                    path.unlink(missing_ok=True)
+
+        self._shards.save(values, tensors, done)
+
+    def wait(self) -> None:
+        """Until the state that is being written is on disk."""
+        if self._shards is not None:
+            self._shards.wait(*self._what_is_kept())
+
+    def _what_is_kept(self) -> tuple[str, str]:
+        """For who cannot write: what is there, and how to go on."""
+        if self.kept is None:
+            return "nothing was saved yet", ""
+        then = "give the same command with --resume to go on from there"
+        return f"the state after update {self.kept} is kept", then
 
     def log(self, **values: Any) -> None:
         """One line; `step` must be among the values. A loss that is not finite ends the run."""

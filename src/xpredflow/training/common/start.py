@@ -3,13 +3,16 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from xpredflow.errors import InputError
 from xpredflow.models import MaskedDiffusionModel, embedded
 from xpredflow.models.digests import model_digest, weights_digest
+from xpredflow.models.loader import as_device
 from xpredflow.models.quantize import refuse_quantised
 from xpredflow.training.common.answers import Answer, read_answers
 
@@ -21,13 +24,16 @@ class Start:
     """The model, loaded anew by every call, and the answers.
 
     `inputs` names both and `checks` holds the fingerprints of both: a run is resumed with the same
-    ones only, wherever the files lie by then.
+    ones only, wherever the files lie by then. `shell` is the model on the meta device, whose files
+    are yet to be read (None: there are none), and `device` where its values belong.
     """
 
     load: Callable[[], MaskedDiffusionModel]
     answers: list[Answer]
     inputs: dict[str, Any]
     checks: dict[str, Any]
+    shell: Callable[[], MaskedDiffusionModel | None] = lambda: None
+    device: torch.device | None = None
 
 
 def start_from(
@@ -44,7 +50,10 @@ def start_from(
     named = isinstance(model, str | Path)
     weights = weights_digest(model) if named else model_digest(model)
     checks = {"answers_sha256": fingerprint, "weights": weights}
-    return Start(_loader(model, device), found, inputs, checks)
+    start = Start(_loader(model, device), found, inputs, checks)
+    if not named:
+        return start
+    return replace(start, shell=_loader(model, "meta"), device=as_device(device))
 
 
 def _answers(answers: Answers) -> tuple[list[Answer], list[Path], str]:
