@@ -56,6 +56,13 @@ Device = Annotated[
         help="Where to compute, such as cpu or cuda:1; default: the accelerator if there is one.",
     ),
 ]
+TensorParallel = Annotated[
+    bool,
+    typer.Option(
+        "--tensor-parallel",
+        help="Under torchrun: all processes hold one model together, a part of every matrix each.",
+    ),
+]
 Decoder = Annotated[
     str | None,
     _text(

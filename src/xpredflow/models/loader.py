@@ -32,6 +32,8 @@ from xpredflow.models.source import (
     locate,
     read_config,
 )
+from xpredflow.models.split import Part, Split
+from xpredflow.models.team import Team
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SINGLE = ("cpu", "mps", "meta")  # kinds of which a machine has one
@@ -45,11 +47,14 @@ def load(
     revision: str | None = None,
     overrides: Overrides = NO_OVERRIDES,
     quantize: str | None = None,
+    tensor_parallel: bool = False,
 ) -> MaskedDiffusionModel:
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
 
     On a CPU, float16 becomes float32 unless `dtype` says otherwise; 'auto' takes what the machine
     has memory and instructions for. `quantize` keeps the matrices in 'int8' or 'int4'.
+    With `tensor_parallel` all processes of torchrun hold the model together: the first one gets it,
+    in the others this call computes their parts of its passes and ends with them.
     No code of the checkpoint is run, and memory peaks at hardly more than the weights.
     """
     target, packed = as_device(device), as_quantize(quantize)
@@ -66,7 +71,12 @@ def load(
                 f"quantize is {quantize!r}, but {name!r} is run by transformers, whose weights"
                 " stay as they are: leave it out"
             )
+        if tensor_parallel:
+            raise InputError(
+                f"tensor_parallel is set, but {name!r} is run by transformers: leave it out"
+            )
         return load_masked_lm(source, config, wanted, target, revision)
+    team = Team() if tensor_parallel else None
     refuse_packed_layout(config)
     family = family_of(config)
     tokenizer = load_tokenizer(directory)
@@ -79,14 +89,19 @@ def load(
     check_stored_dtype(config, {NAMES[tensor.dtype] for tensor in stored.values()})
     model = on_meta(family, config)
     if is_chosen_here:
-        choice = choose(stored.values(), model.embedding.numel(), target)
+        processes = 1 if team is None else team.split.world
+        choice = choose(stored.values(), model.embedding.numel(), target, processes)
+        if team is not None:  # what is free differs between processes, the format may not
+            choice = team.agreed(choice)
         wanted, packed = choice.format.dtype, choice.format.quantize
         model.chosen_because = choice.why
-    fill(model, stored, wanted, target, packed)
+    fill(model, stored, wanted, target, packed, None if team is None else team.split)
     check_vocabulary(tokenizer, len(model.embedding), directory)
     model.attach(tokenizer)
     model.defaults = read_defaults(directory)
     model.name = name
+    if team is not None:
+        team.connect(model.eval())
     return model.eval()
 
 
@@ -96,8 +111,12 @@ def fill(
     dtype: torch.dtype | None,
     device: torch.device,
     quantize: Quantize | None = None,
+    split: Split | None = None,
 ) -> None:
-    """Give a model on the meta device its tensors, one after the other, packed as they are read."""
+    """Give a model on the meta device its tensors, one after the other, packed as they are read.
+
+    With a `split` it gets those parts of them, and only these are read.
+    """
     places, shells = model.places(), model.state_dict()
     copies = {key: name for key, name in model.copies().items() if key in stored}
     check(
@@ -105,14 +124,17 @@ def fill(
     )
     if dtype is None:
         check_one_dtype(places, shells, stored, model.precise)
+    parts: dict[str, Part] = {} if split is None else split.apply(model)
+    shells = model.state_dict()
     filled: dict[str, Tensor] = {}
     packed: dict[str, PackedWeight] = {}
     model.quantized = quantize
     table, (_, _, head) = shells[_table_name(model)], model.trunk()
-    for key, tensor in stored.items():
+    for key, whole in stored.items():
         if key not in places:
             continue
         name, row = places[key]
+        tensor = parts[name].of(whole) if name in parts else whole
         packs = quantize and is_packable(name, shells[name], table, model.precise)
         if name not in filled and name not in packed:
             kind = dtype or _computed_in(tensor.dtype, device)
