@@ -61,13 +61,14 @@ class DecodingFlags:
     dtype: shared.Dtype = None
     quantize: shared.Quantize = None
     device: shared.Device = None
+    device_map: shared.DeviceMap = None
     tensor_parallel: shared.TensorParallel = False
 
     def source(self, **more: Any) -> dict[str, Any]:
         """What `load` is called with."""
         named = {"source": self.model, "dtype": self.dtype, "quantize": self.quantize}
-        together = self.tensor_parallel or None
-        return given({**named, "device": self.device, "tensor_parallel": together, **more})
+        where = {"device": self.device, "device_map": self.device_map}
+        return given({**named, **where, "tensor_parallel": self.tensor_parallel or None, **more})
 
     def share(self) -> "Share":
         """This process's share of the work under torchrun; which kind it is, is said once."""

@@ -41,6 +41,7 @@ class MaskedDiffusionModel(nn.Module):
     quantized: str | None = None  # int8 or int4, where matrices were packed: it only decodes then
     chosen_because: str | None = None  # where dtype='auto' was asked for: what it became, and why
     team: "Team | None" = None  # the processes that hold its matrices together
+    layer_devices: list[torch.device] | None = None  # where layers are on several
     placed: str | None = None  # where its parts are, if not all on one device: a line for the user
     family: ClassVar[str]
     model_type: ClassVar[str]
@@ -161,6 +162,7 @@ class MaskedDiffusionModel(nn.Module):
             if self.checkpointing:  # nothing in a layer is random
                 layer = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False)
             hidden = layer(hidden, shared, index)
+        hidden = hidden.to(inputs.device)  # where layers are on several
         if self.shape.shift:
             return norm(read_before(hidden, positions, columns, cache, slots))
         index = columns.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
@@ -190,7 +192,8 @@ class MaskedDiffusionModel(nn.Module):
         assert self.block_size is not None
         table = self.embedding
         room = (slots, length, self.shape.kv_heads, self.shape.head_dim)
-        cache = BlockCache(room, self.shape.layers, table.dtype, table.device)
+        devices = self.layer_devices or [table.device] * self.shape.layers
+        cache = BlockCache(room, devices, table.dtype)
         if self.anchored_at_response:  # a row begins inside its first block
             cache.latest_start = self.block_size - 1
         if self.shape.shift:

@@ -52,6 +52,7 @@ def load(
     anchor: str | None = None,
     max_length: int | None = None,
     quantize: str | None = None,
+    device_map: str | None = None,
     tensor_parallel: bool = False,
 ) -> MaskedDiffusionModel:
     """An embedded model by its name, or a checkpoint from a directory or a hub id.
@@ -65,6 +66,7 @@ def load(
     and instructions for; `device` None takes the accelerator where there is one.
     `quantize` ('int8', 'int4') packs the matrices: such a model only decodes.
 
+    `device_map` spreads the layers over all accelerators ('auto') or some, "cuda:0,cuda:1".
     `tensor_parallel` shares every matrix out among the processes of torchrun, which each call this.
     It returns in the first one, whose passes the others follow until it ends (docs/scaling.md).
 
@@ -76,7 +78,7 @@ def load(
     said = {"mask": mask, "eos": eos, "shift": shift, "block": block, "anchor": anchor}
     source, overrides = split_source(source, {**said, "max_length": max_length})
     how: dict[str, Any] = {"dtype": dtype, "device": device, "quantize": quantize}
-    how |= {"tensor_parallel": tensor_parallel}
+    how |= {"device_map": device_map, "tensor_parallel": tensor_parallel}
     if source in embedded_names():
         _check_embedded(source, overrides, revision)
         model = load_embedded(str(source), **how)

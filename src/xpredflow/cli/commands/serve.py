@@ -48,6 +48,7 @@ def serve(
     ] = None,
     dtype: shared.Dtype = None,
     device: shared.Device = None,
+    device_map: shared.DeviceMap = None,
     tensor_parallel: shared.TensorParallel = False,
     revision: shared.Revision = None,
     threads: shared.Threads = None,
@@ -68,8 +69,8 @@ def serve(
     """
     named = given({"host": host, "port": port, "token": token, "max_batch": max_batch})
     settings = merged(named, limit, "--limit", "max_queue=64")
-    source = given({"source": model, "dtype": dtype, "device": device, "revision": revision})
-    source |= {"tensor_parallel": True} if tensor_parallel else {}
+    where = {"device": device, "device_map": device_map, "tensor_parallel": tensor_parallel or None}
+    source = given({"source": model, "dtype": dtype, "revision": revision, **where})
     _serve(source, decoder, given({"gen_length": gen_length}), settings, replicas, threads)
 
 
