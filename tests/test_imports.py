@@ -34,7 +34,7 @@ ONLY = {
     "engine.distribution": set(),
     "tasks": {"errors", "files", "jsonl", "settings", "registry", "tasks", "tasks.base"},
     "engine.signals": {"types", "engine.distribution"},
-    "models": {"types", "errors", "files", "models", "registry", "settings"},
+    "models": {"types", "errors", "files", "models", "processes", "registry", "settings"},
 }
 LOW = [name for names in LEVELS for name in names if "." in name]
 

@@ -1,6 +1,8 @@
 """The processes that torchrun starts: which of them this is, and what they tell each other."""
 
+import atexit
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
@@ -42,10 +44,22 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+_LAST_WORDS: list[Callable[[], None]] = []
+
+
+def before_leaving(last_word: Callable[[], None]) -> None:
+    """Call this before the process leaves the others, be it at its very end."""
+    if not _LAST_WORDS:
+        atexit.register(leave_processes)
+    _LAST_WORDS.append(last_word)
+
+
 def leave_processes() -> None:
     """The end of what `join_processes` began."""
     import torch.distributed as dist
 
+    while _LAST_WORDS:
+        _LAST_WORDS.pop()()
     if dist.is_initialized():
         dist.destroy_process_group()
 

@@ -9,10 +9,15 @@ A parameter whose type is a dataclass stands for all flags that it declares, in 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from xpredflow.cli import options as shared
 from xpredflow.cli.options import given, merged, of_file
+
+if TYPE_CHECKING:
+    from xpredflow.processes import Share
 
 
 def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,11 +61,29 @@ class DecodingFlags:
     dtype: shared.Dtype = None
     quantize: shared.Quantize = None
     device: shared.Device = None
+    device_map: shared.DeviceMap = None
+    tensor_parallel: shared.TensorParallel = False
 
     def source(self, **more: Any) -> dict[str, Any]:
         """What `load` is called with."""
         named = {"source": self.model, "dtype": self.dtype, "quantize": self.quantize}
-        return given({**named, "device": self.device, **more})
+        where = {"device": self.device, "device_map": self.device_map}
+        return given({**named, **where, "tensor_parallel": self.tensor_parallel or None, **more})
+
+    def share(self) -> "Share":
+        """This process's share of the work under torchrun; which kind it is, is said once."""
+        from xpredflow.processes import Share, join_processes
+
+        if self.tensor_parallel:  # `load` returns in the first process alone, and says so
+            return Share()
+        share = join_processes()
+        if share.world > 1 and share.rank == 0:
+            typer.echo(
+                f"note: {share.world} processes share the prompts out, with a model each"
+                " (--tensor-parallel: they hold one together)",
+                err=True,
+            )
+        return share
 
     def options(self, example: str = "tau=0.95", **more: Any) -> dict[str, Any]:
         """Options of the engine and the decoder by name."""

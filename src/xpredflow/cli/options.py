@@ -56,6 +56,21 @@ Device = Annotated[
         help="Where to compute, such as cpu or cuda:1; default: the accelerator if there is one.",
     ),
 ]
+DeviceMap = Annotated[
+    str | None,
+    _text(
+        "--device-map",
+        metavar="auto|DEVICES",
+        help="Spread the layers over every accelerator, or over those named: cuda:0,cuda:1.",
+    ),
+]
+TensorParallel = Annotated[
+    bool,
+    typer.Option(
+        "--tensor-parallel",
+        help="Under torchrun: all processes hold one model together, a part of every matrix each.",
+    ),
+]
 Decoder = Annotated[
     str | None,
     _text(

@@ -229,7 +229,7 @@ def load_fitting(source: dict[str, Any]) -> "Model":
 def load_model(source: dict[str, Any]) -> "Model":
     """The model, on the accelerator where there is one; a terminal is told that it is loading.
 
-    What dtype='auto' came to is said in a line.
+    What dtype='auto' came to is said in a line, and so is where the parts of a model went.
     """
     from xpredflow.models import embedded
 
@@ -241,7 +241,7 @@ def load_model(source: dict[str, Any]) -> "Model":
     waiting = console.status(said) if console is not None and is_local else nullcontext()
     with waiting:
         model = embedded.load(**arguments)
-    because = getattr(model, "chosen_because", None)  # a plug-in's model need not know of it
-    if because:
-        typer.echo(f"note: {because}", err=True)
+    for what in ("chosen_because", "placed"):  # a plug-in's model need not know of them
+        if note := getattr(model, what, None):
+            typer.echo(f"note: {note}", err=True)
     return model

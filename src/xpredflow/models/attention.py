@@ -4,7 +4,7 @@ Dimension names beside those of types.py: H query heads, G key and value heads, 
 R rotated dimensions, K keys that a row can attend to.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 import torch.nn.functional as F
@@ -41,6 +41,7 @@ class Pass:
     sin: Float[Tensor, "B L 1 R"]
     mask: Bool[Tensor, "B 1 Q K"] | None
     view: CacheView | None
+    elsewhere: dict[torch.device, "Pass"] = field(default_factory=dict, compare=False)
 
     @classmethod
     def begin(
@@ -58,6 +59,17 @@ class Pass:
         if cache is not None:
             cache.claim(rows)
         return shared
+
+    def to(self, device: torch.device) -> "Pass":
+        """The same for layers on another device; copied once for all passes of these positions."""
+        if device == self.cos.device:
+            return self
+        if device not in self.elsewhere:
+            mask = None if self.mask is None else self.mask.to(device)
+            view = None if self.view is None else self.view.to(device)
+            moved = replace(self, cos=self.cos.to(device), sin=self.sin.to(device), mask=mask)
+            self.elsewhere[device] = replace(moved, view=view, elsewhere=self.elsewhere)
+        return self.elsewhere[device]
 
     def attend(
         self,

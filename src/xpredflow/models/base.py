@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -17,7 +17,11 @@ from xpredflow.models.cache import BlockCache
 from xpredflow.models.defaults import NO_DEFAULTS, Defaults
 from xpredflow.models.shards import Stored
 from xpredflow.models.shift import BlockEnds, read_before
+from xpredflow.models.split import Cut
 from xpredflow.types import Cache
+
+if TYPE_CHECKING:
+    from xpredflow.models.team import Team
 
 
 class Place(NamedTuple):
@@ -38,6 +42,9 @@ class MaskedDiffusionModel(nn.Module):
     quantized: str | None = None  # int8 or int4, where matrices were packed: it only decodes then
     chosen_because: str | None = None  # where dtype='auto' was asked for: what it became, and why
     unread: Mapping[str, Stored] | None = None  # of a model on the meta device: its files' tensors
+    team: "Team | None" = None  # the processes that hold its matrices together
+    layer_devices: list[torch.device] | None = None  # where layers are on several
+    placed: str | None = None  # where its parts are, if not all on one device: a line for the user
     family: ClassVar[str]
     model_type: ClassVar[str]
     # The token that ends a turn, where the tokenizer has it.
@@ -47,6 +54,10 @@ class MaskedDiffusionModel(nn.Module):
     ignored: ClassVar[str] = r"\.inv_freq$"
     residual: ClassVar[str]
     precise: ClassVar[str] = r"(?!)"
+    # How several processes share its matrices out, by patterns of their names, and the modules
+    # whose results are then parts of a sum.
+    cuts: ClassVar[Mapping[str, Cut]] = MappingProxyType({})
+    summed: ClassVar[str] = r"(?!)"
     # What the chat template is told beside the messages.
     chat_options: Mapping[str, Any] = MappingProxyType({})
 
@@ -119,6 +130,20 @@ class MaskedDiffusionModel(nn.Module):
         slots: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B N V"]:
         """Unshifted logits at the `columns` of `inputs`; see `xpredflow.types.Model`."""
+        if self.team is None:
+            return self.read(inputs, positions, columns, cache, slots)
+        with self.team.told(inputs, positions, columns, cache, slots):
+            return self.read(inputs, positions, columns, cache, slots)
+
+    def read(
+        self,
+        inputs: Float[Tensor, "B L E"],
+        positions: Int[Tensor, "B L"],
+        columns: Int[Tensor, "B N"],
+        cache: Cache | None = None,
+        slots: Int[Tensor, " B"] | None = None,
+    ) -> Float[Tensor, "B N _"]:
+        """The same by this process; of a team, all but the first get their part of it only."""
         _, _, head = self.trunk()
         # The head is the widest matrix: it sees the wanted positions only, never the prompt.
         return head(self.hidden(inputs, positions, columns, cache, slots))
@@ -139,6 +164,7 @@ class MaskedDiffusionModel(nn.Module):
             if self.checkpointing:  # nothing in a layer is random
                 layer = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False)
             hidden = layer(hidden, shared, index)
+        hidden = hidden.to(inputs.device)  # where layers are on several
         if self.shape.shift:
             return norm(read_before(hidden, positions, columns, cache, slots))
         index = columns.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
@@ -150,13 +176,26 @@ class MaskedDiffusionModel(nn.Module):
             if not re.search(self.precise, name):
                 tensor.data = tensor.data.to(dtype)
 
+    def resize(self, shape: Shape) -> None:
+        """The layers have become smaller: they hold so many heads now."""
+        self.shape = shape
+
     def new_cache(self, slots: int, length: int) -> BlockCache | None:
         """Room for `slots` rows of `length` positions; None for a bidirectional model."""
         if self.block_size is None:
             return None
+        cache = self.own_cache(slots, length)
+        if self.team is not None:
+            self.team.share_cache(cache, slots, length)
+        return cache
+
+    def own_cache(self, slots: int, length: int) -> BlockCache:
+        """The same for the heads of this process alone."""
+        assert self.block_size is not None
         table = self.embedding
         room = (slots, length, self.shape.kv_heads, self.shape.head_dim)
-        cache = BlockCache(room, self.shape.layers, table.dtype, table.device)
+        devices = self.layer_devices or [table.device] * self.shape.layers
+        cache = BlockCache(room, devices, table.dtype)
         if self.anchored_at_response:  # a row begins inside its first block
             cache.latest_start = self.block_size - 1
         if self.shape.shift:

@@ -4,7 +4,8 @@ Each pass gives the tokens that are not yet final in the cache and the whole cur
 computes is stored on the way, so that no pass is spent on storing alone.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -20,16 +21,16 @@ class BlockCache:
     def __init__(
         self,
         shape: tuple[int, int, int, int],
-        layers: int,
+        layers: Sequence[torch.device],
         dtype: torch.dtype,
-        device: torch.device,
     ) -> None:
+        """`layers` says where each of them is."""
         slots, length, kv_heads, head_dim = shape
         # One spare position at the end takes what padding writes. Zeros and not empty memory:
         # masked keys still enter the product, and NaN times zero is NaN.
         room = (slots, length + 1, kv_heads, head_dim)
-        self.keys = [torch.zeros(room, dtype=dtype, device=device) for _ in range(layers)]
-        self.values = [torch.zeros(room, dtype=dtype, device=device) for _ in range(layers)]
+        self.keys = [torch.zeros(room, dtype=dtype, device=device) for device in layers]
+        self.values = [torch.zeros(room, dtype=dtype, device=device) for device in layers]
         self.length = length
         self.lengths = [0] * slots
         # A row's first position: 0, or up to `latest_start` where rows begin inside a block.
@@ -129,6 +130,10 @@ class CacheView:
     stored: int
     has_shadows: bool
     key_positions: Int[Tensor, "B K"]
+
+    def to(self, device: torch.device) -> "CacheView":
+        """The same for layers on another device."""
+        return replace(self, rows=self.rows.to(device), columns=self.columns.to(device))
 
     def update(
         self, layer: int, k: Float[Tensor, "B L G D"], v: Float[Tensor, "B L G D"]

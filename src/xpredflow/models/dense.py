@@ -12,6 +12,7 @@ from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.dense_config import DenseConfig, read_dense
 from xpredflow.models.layers import GatedMLP, RMSNorm
 from xpredflow.models.softmax_experts import SoftmaxMixture
+from xpredflow.models.split import Cut
 from xpredflow.models.variants import VARIANTS
 from xpredflow.registry import FAMILIES
 
@@ -80,6 +81,7 @@ class TiedHead(nn.Module):
     def __init__(self, table: nn.Embedding) -> None:
         super().__init__()
         self._table = (table,)  # in a tuple it is no part of this module: it has one name only
+        self.rows = slice(None)  # of the table, where others read the rest of it
 
     @property
     def weight(self) -> Float[Tensor, "V E"]:
@@ -87,7 +89,7 @@ class TiedHead(nn.Module):
         return self._table[0].weight
 
     def forward(self, hidden: Float[Tensor, "*S E"]) -> Float[Tensor, "*S V"]:
-        return F.linear(hidden, self.weight)
+        return F.linear(hidden, self.weight[self.rows])
 
 
 class Dense(MaskedDiffusionModel):
@@ -98,6 +100,14 @@ class Dense(MaskedDiffusionModel):
     end_of_turn = ""
     residual = r"\.(o_proj|down_proj)(\.weight)?$"
     precise = r"\.mlp\.gate\."
+    summed = r"\.layers\.\d+\.(self_attn|mlp)$"
+    cuts = {  # noqa: RUF012  (never changed)
+        r"\.q_proj$": Cut("out", "queries"),
+        r"\.[kv]_proj$": Cut("out", "keys"),
+        r"\.o_proj$": Cut("in", "queries"),
+        r"\.(gate|up)_proj$": Cut("out", "inner"),
+        r"\.down_proj$": Cut("in", "inner"),
+    }
 
     def __init__(self, config: dict[str, Any]) -> None:
         dense = read_dense(config)

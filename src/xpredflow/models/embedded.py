@@ -52,6 +52,8 @@ def load(
     anchor: str | None = None,
     max_length: int | None = None,
     quantize: str | None = None,
+    device_map: str | None = None,
+    tensor_parallel: bool = False,
 ) -> MaskedDiffusionModel:
     """An embedded model by its name, or a checkpoint from a directory or a hub id.
 
@@ -64,6 +66,10 @@ def load(
     and instructions for; `device` None takes the accelerator where there is one.
     `quantize` ('int8', 'int4') packs the matrices: such a model only decodes.
 
+    `device_map` spreads the layers over all accelerators ('auto') or some, "cuda:0,cuda:1".
+    `tensor_parallel` shares every matrix out among the processes of torchrun, which each call this.
+    It returns in the first one, whose passes the others follow until it ends (docs/scaling.md).
+
     The others say what a checkpoint's files leave out; `source` may say it too, as in
     "owner/name+mask=5+block=32". `mask` and `eos` are tokens or ids; `shift=1`: the logits at a
     position predict the next one; `block`: attention in blocks of so many positions, 0 for full
@@ -72,6 +78,7 @@ def load(
     said = {"mask": mask, "eos": eos, "shift": shift, "block": block, "anchor": anchor}
     source, overrides = split_source(source, {**said, "max_length": max_length})
     how: dict[str, Any] = {"dtype": dtype, "device": device, "quantize": quantize}
+    how |= {"device_map": device_map, "tensor_parallel": tensor_parallel}
     if source in embedded_names():
         _check_embedded(source, overrides, revision)
         model = load_embedded(str(source), **how)
@@ -112,14 +119,14 @@ def load_embedded(
     *,
     dtype: torch.dtype | str | None = None,
     device: torch.device | str | None = None,
-    quantize: str | None = None,
+    **how: Any,
 ) -> MaskedDiffusionModel:
     """The embedded model `name`."""
     if name not in embedded_names():
         raise unknown_name("embedded model", name, embedded_names())
     # stored as float16 only to be small
     wanted = "float32" if dtype in (None, AUTO) else dtype
-    model = load_checkpoint(assets(name), dtype=wanted, device=device, quantize=quantize)
+    model = load_checkpoint(assets(name), dtype=wanted, device=device, **how)
     model.name = name
     model.hint = partial(_hint, name)
     return model

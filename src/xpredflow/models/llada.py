@@ -11,6 +11,7 @@ from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.config import REQUIRED, Fields
 from xpredflow.models.layers import RMSNorm
+from xpredflow.models.split import Cut
 from xpredflow.registry import FAMILIES
 from xpredflow.types import SpecialTokens
 
@@ -73,6 +74,14 @@ class LLaDA(MaskedDiffusionModel):
     model_type = "llada"
     end_of_turn = "<|eot_id|>"
     residual = r"\.blocks\.\d+\.(attn_out|ff_out)\."
+    summed = r"\.blocks\.\d+\.(attn_out|ff_out)$"
+    cuts = {  # noqa: RUF012  (never changed)
+        r"\.q_proj$": Cut("out", "queries"),
+        r"\.[kv]_proj$": Cut("out", "keys"),
+        r"\.attn_out$": Cut("in", "queries"),
+        r"\.(ff|up)_proj$": Cut("out", "inner"),
+        r"\.blocks\.\d+\.ff_out$": Cut("in", "inner"),
+    }
 
     def __init__(self, config: dict[str, Any]) -> None:
         fields = Fields(config, self.family)

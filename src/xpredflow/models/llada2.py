@@ -12,6 +12,7 @@ from xpredflow.models.base import MaskedDiffusionModel
 from xpredflow.models.config import Fields
 from xpredflow.models.experts import MixtureMLP, Routing
 from xpredflow.models.layers import GatedMLP, RMSNorm
+from xpredflow.models.split import Cut
 from xpredflow.registry import FAMILIES
 from xpredflow.types import SpecialTokens
 
@@ -79,6 +80,13 @@ class LLaDA2(MaskedDiffusionModel):
     end_of_turn = "<|role_end|>"
     residual = r"\.(dense|down_proj)(\.weight)?$"
     precise = r"\.mlp\.gate\."
+    summed = r"\.layers\.\d+\.(attention|mlp)$"
+    cuts = {  # noqa: RUF012  (never changed)
+        r"\.query_key_value$": Cut("out", "fused"),
+        r"\.dense$": Cut("in", "queries"),
+        r"\.(gate|up)_proj$": Cut("out", "inner"),  # the experts' as well, each of them
+        r"\.down_proj$": Cut("in", "inner"),
+    }
 
     def __init__(self, config: dict[str, Any]) -> None:
         fields = Fields(config, self.family)
@@ -97,6 +105,12 @@ class LLaDA2(MaskedDiffusionModel):
     def trunk(self) -> tuple[Iterable[nn.Module], nn.Module, nn.Module]:
         """The layers, the final norm and the head."""
         return self.model.layers, self.model.norm, self.lm_head
+
+    def resize(self, shape: Shape) -> None:
+        """The layers have become smaller: they hold so many heads now."""
+        super().resize(shape)
+        for layer in self.model.layers:
+            layer.attention.split = (shape.heads, shape.kv_heads, shape.kv_heads)  # type: ignore[union-attr]
 
 
 def _mlp(fields: Fields, index: int) -> nn.Module:

@@ -14,6 +14,7 @@ from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
 from xpredflow.models.masked_lm import is_masked_lm, load_masked_lm
 from xpredflow.models.overrides import NO_OVERRIDES, Overrides, completed
+from xpredflow.models.placement import Placement, every_device, place_layers
 from xpredflow.models.precision import AUTO, choose
 from xpredflow.models.quantize import (
     PackedWeight,
@@ -32,6 +33,9 @@ from xpredflow.models.source import (
     locate,
     read_config,
 )
+from xpredflow.models.split import Part, Split
+from xpredflow.models.team import Team
+from xpredflow.models.tensor_check import check, check_one_dtype
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SINGLE = ("cpu", "mps", "meta")  # kinds of which a machine has one
@@ -45,15 +49,21 @@ def load(
     revision: str | None = None,
     overrides: Overrides = NO_OVERRIDES,
     quantize: str | None = None,
+    device_map: str | None = None,
+    tensor_parallel: bool = False,
 ) -> MaskedDiffusionModel:
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
 
     On a CPU, float16 becomes float32 unless `dtype` says otherwise; 'auto' takes what the machine
     has memory and instructions for. `quantize` keeps the matrices in 'int8' or 'int4'. On the meta
     device nothing is read: `unread` says where the tensors are.
+    `device_map` spreads the layers over every accelerator ('auto'), or over those that it names.
+    With `tensor_parallel` all processes of torchrun hold the model together: the first one gets it,
+    in the others this call computes their parts of its passes and ends with them.
     No code of the checkpoint is run, and memory peaks at hardly more than the weights.
     """
-    target, packed = as_device(device), as_quantize(quantize)
+    devices = as_devices(device, device_map, tensor_parallel)
+    target, packed = devices[0], as_quantize(quantize)
     is_chosen_here = dtype == AUTO and packed is None
     wanted = None if dtype == AUTO else as_dtype(dtype)
     # The small files first: a checkpoint that cannot be read is not worth its download.
@@ -67,8 +77,12 @@ def load(
                 f"quantize is {quantize!r}, but {name!r} is run by transformers, whose weights"
                 " stay as they are: leave it out"
             )
+        if tensor_parallel or device_map:
+            asked = "tensor_parallel" if tensor_parallel else "device_map"
+            raise InputError(f"{asked} is set, but {name!r} is run by transformers: leave it out")
         at = torch.device("cpu") if target.type == "meta" else target  # it reads its own files
         return load_masked_lm(source, config, wanted, at, revision)
+    team = Team() if tensor_parallel else None
     refuse_packed_layout(config)
     family = family_of(config)
     tokenizer = load_tokenizer(directory)
@@ -81,14 +95,26 @@ def load(
     check_stored_dtype(config, {NAMES[tensor.dtype] for tensor in stored.values()})
     model = on_meta(family, config)
     if is_chosen_here:
-        choice = choose(stored.values(), model.embedding.numel(), target)
+        processes = 1 if team is None else team.split.world
+        choice = choose(stored.values(), model.embedding.numel(), target, processes)
+        if team is not None:  # what is free differs between processes, the format may not
+            choice = team.agreed(choice)
         wanted, packed = choice.format.dtype, choice.format.quantize
         model.chosen_because = choice.why
-    fill(model, stored, wanted, target, packed)
+    placement = None
+    if device_map is not None:
+        kind = wanted or next(iter(stored.values())).dtype
+        placement = place_layers(model, devices, kind, packed)
+    split = None if team is None else team.split
+    fill(model, stored, wanted, placement or target, packed, split)
     check_vocabulary(tokenizer, len(model.embedding), directory)
     model.attach(tokenizer)
     model.defaults = read_defaults(directory)
     model.name = name
+    if placement is not None:
+        placement.connect(model)
+    if team is not None:
+        team.connect(model.eval())
     return model.eval()
 
 
@@ -96,10 +122,14 @@ def fill(
     model: MaskedDiffusionModel,
     stored: dict[str, Stored],
     dtype: torch.dtype | None,
-    device: torch.device,
+    where: torch.device | Placement,
     quantize: Quantize | None = None,
+    split: Split | None = None,
 ) -> None:
-    """Give a model on the meta device its tensors, one after the other, packed as they are read."""
+    """Give a model on the meta device its tensors, one after the other, packed as they are read.
+
+    With a `split` it gets those parts of them, and only these are read.
+    """
     places, shells = model.places(), model.state_dict()
     copies = {key: name for key, name in model.copies().items() if key in stored}
     check(
@@ -107,16 +137,22 @@ def fill(
     )
     if dtype is None:
         check_one_dtype(places, shells, stored, model.precise)
+    parts: dict[str, Part] = {} if split is None else split.apply(model)
+    shells = model.state_dict()
     filled: dict[str, Tensor] = {}
     packed: dict[str, PackedWeight] = {}
-    model.quantized, model.unread = quantize, stored if device.type == "meta" else None
+    model.quantized = quantize
+    if isinstance(where, torch.device) and where.type == "meta":
+        model.unread = stored
     table, (_, _, head) = shells[_table_name(model)], model.trunk()
-    for key, tensor in stored.items():
+    for key, whole in stored.items():
         if key not in places:
             continue
         name, row = places[key]
+        tensor = parts[name].of(whole) if name in parts else whole
         packs = quantize and is_packable(name, shells[name], table, model.precise)
         if name not in filled and name not in packed:
+            device = where.of(name) if isinstance(where, Placement) else where
             kind = dtype or _computed_in(tensor.dtype, device)
             if dtype is None and kind != tensor.dtype:
                 model.narrow_dtype = tensor.dtype
@@ -165,58 +201,6 @@ def assign(model: nn.Module, name: str, tensor: Tensor) -> None:
     setattr(module, leaf, nn.Parameter(tensor) if leaf in module._parameters else tensor)
 
 
-def check(
-    places: dict[str, Place], shells: dict[str, Tensor], stored: dict[str, Stored], ignored: str
-) -> None:
-    """Refuse missing, unexpected and mis-shaped tensors, by name."""
-    missing = [key for key in places if key not in stored]
-    if missing:
-        raise InputError(
-            f"the checkpoint lacks {_some(missing)}: its shards are incomplete, or config.json "
-            f"belongs to another checkpoint{_tied_hint(missing)}"
-        )
-    extra = [key for key in stored if key not in places and not re.search(ignored, key)]
-    if extra:
-        raise InputError(
-            f"the checkpoint has {_some(extra)}, for which this architecture has no place: does "
-            "config.json belong to another checkpoint?"
-        )
-    for key, (name, row) in places.items():
-        expected = tuple(shells[name].shape if row is None else shells[name].shape[1:])
-        if stored[key].shape != expected:
-            raise InputError(
-                f"tensor {key!r} has shape {stored[key].shape}; config.json asks for {expected}"
-            )
-
-
-def check_one_dtype(
-    places: dict[str, Place], shells: dict[str, Tensor], stored: dict[str, Stored], precise: str
-) -> None:
-    """Matrices of several dtypes cannot be multiplied as stored; norms and routers may differ."""
-    matrices = [
-        stored[key]
-        for key, (name, _) in places.items()
-        if shells[name].ndim > 1 and not re.search(precise, name)
-    ]
-    for tensor in matrices:
-        if tensor.dtype != matrices[0].dtype:
-            raise InputError(
-                f"tensor {tensor.key!r} is stored as {tensor.dtype}, but {matrices[0].key!r} as "
-                f"{matrices[0].dtype}: choose one with dtype=, e.g. dtype='bfloat16'"
-            )
-
-
-def _tied_hint(missing: list[str]) -> str:
-    if missing != ["lm_head.weight"]:
-        return ""
-    return '; if the head is the embedding table, it lacks "tie_word_embeddings": true'
-
-
-def _some(keys: list[str]) -> str:
-    shown = ", ".join(repr(key) for key in keys[:3])
-    return f"{len(keys)} tensor(s): {shown}{', ...' if len(keys) > 3 else ''}"
-
-
 def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
     """A floating dtype from its name or itself."""
     if isinstance(dtype, str):
@@ -226,6 +210,19 @@ def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
     if dtype is not None and not dtype.is_floating_point:
         raise InputError(f"dtype is {dtype}; expected a floating one: {', '.join(DTYPES)}")
     return dtype
+
+
+def as_devices(
+    device: torch.device | str | None, device_map: str | None, tensor_parallel: bool = False
+) -> list[torch.device]:
+    """One device, or those of a device map: every accelerator, or those that it names."""
+    if device_map is None:
+        return [as_device(device)]
+    if device is not None or tensor_parallel:
+        other = "tensor_parallel" if tensor_parallel else f"device {str(device)!r}"
+        raise InputError(f"device_map is {device_map!r} beside {other}: give one of the two")
+    names = every_device(default_device()) if device_map == AUTO else device_map.split(",")
+    return [as_device(name.strip()) for name in names]
 
 
 def as_device(device: torch.device | str | None) -> torch.device:

@@ -45,10 +45,17 @@ class Choice:
     why: str
 
 
-def choose(stored: Iterable[Stored], table: int, device: torch.device) -> Choice:
-    """The format for tensors of a checkpoint whose embedding table has so many entries."""
+def choose(
+    stored: Iterable[Stored], table: int, device: torch.device, processes: int = 1
+) -> Choice:
+    """The format for tensors of a checkpoint whose embedding table has so many entries.
+
+    Of several processes with a device each, every one holds the table and its part of the rest.
+    """
     sizes = [(tensor.size, tensor.dtype) for tensor in stored]
     weights, kind = sum(size for size, _ in sizes), max(sizes, key=lambda pair: pair[0])[1]
+    if device.type != "cpu":  # processes on a CPU share its memory
+        weights = table + (weights - table) // processes
     formats = _formats(kind, device)
     free = free_bytes(device)
     if free is None:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.models.shards import Stored
+from xpredflow.models.split import Piece
 
 Quantize = Literal["int8", "int4"]
 GROUPS = (128, 64, 32, 16, 8)  # columns with a scale of their own in int4: the largest that divides
@@ -71,7 +72,7 @@ class PackedWeight(nn.Module):
             if buffer is not None and part is not None:
                 buffer[index] = part
 
-    def read(self, stored: Stored, place: int | None = None) -> None:
+    def read(self, stored: Stored | Piece, place: int | None = None) -> None:
         """Take a tensor from its file: the whole weight, or the matrix at a place of the stack."""
         rows, columns = stored.shape[0], math.prod(stored.shape[1:])
         step = max(1, READ_AT_ONCE // columns)
@@ -209,7 +210,11 @@ def refuse_packed_layout(config: dict) -> None:
 
 
 def refuse_quantised(model: object, what: str) -> None:
-    """Packed weights are for decoding alone."""
+    """Packed weights are for decoding alone, and so are parts of weights."""
+    if getattr(model, "team", None) is not None:
+        raise InputError(
+            f"the model was loaded with tensor_parallel and cannot be {what}: load it without"
+        )
     kind: str | None = getattr(model, "quantized", None)
     if kind is not None:
         raise InputError(

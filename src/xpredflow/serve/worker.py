@@ -16,6 +16,7 @@ from xpredflow.engine.engine import Engine
 from xpredflow.engine.session import Session
 from xpredflow.engine.steps import Step
 from xpredflow.errors import InputError
+from xpredflow.models.team import OutOfStep
 from xpredflow.serve.config import ServeConfig
 from xpredflow.serve.feed import Mailbox
 from xpredflow.serve.jobs import Job, RowFailed
@@ -122,6 +123,8 @@ class ModelThread:
             return
         try:
             step = lane.session.step()
+        except OutOfStep:  # no later pass can succeed
+            raise
         except Exception as error:
             _log.exception("a pass failed with %d rows", len(lane.tracks))
             self._separate(lane, error)

@@ -32,7 +32,7 @@ def evaluate(
     A task of your own is a file with a row per problem, such as {"prompt": "What is 2 + 3?",
     "answer": 5, "grader": "number"}, or a class in a Python file. Programs that the model writes
     run in a sandbox. Without --limit the whole split is answered. Under torchrun the problems are
-    shared out and the table is the same.
+    shared out and the table is the same; with --tensor-parallel, the model's matrices are instead.
 
     \b
     Examples:
@@ -45,6 +45,7 @@ def evaluate(
       xpredflow eval -t mine.py:MyTask --split test
       xpredflow eval -t humaneval --split test --data humaneval=HumanEval.jsonl.gz -m MODEL
       torchrun --nproc_per_node 2 -m xpredflow eval -t minimath
+      torchrun --nproc_per_node 2 -m xpredflow eval -t minimath --tensor-parallel
     """
     options = decoding.options()
 
@@ -52,14 +53,14 @@ def evaluate(
     from xpredflow.engine.request import DEFAULT_DECODER, resolve
     from xpredflow.evaluation import evaluate as run
     from xpredflow.evaluation.run import problem_count
-    from xpredflow.processes import join_processes, leave_processes
+    from xpredflow.processes import leave_processes
 
     tasks = asked.tasks()
     # everything that can be wrong is looked at before the model is loaded
     resolve(decoding.decoder or DEFAULT_DECODER, options)
     for one in tasks:
         problem_count(one, split, limit)
-    share = join_processes()
+    share = decoding.share()
     loaded = load_model(decoding.source())
     for one in tasks:
         started = time.monotonic()

@@ -60,7 +60,7 @@ def self_generate(
 
     from xpredflow.cli.progress import PassesBar, load_model
     from xpredflow.models import embedded
-    from xpredflow.processes import join_processes, leave_processes
+    from xpredflow.processes import leave_processes
     from xpredflow.training.prompt_sources import prompt_source
     from xpredflow.training.self_generate import AnswerSpec, check_judge, check_path
     from xpredflow.training.self_generate import self_generate as run
@@ -71,7 +71,7 @@ def self_generate(
     spec = AnswerSpec(str(source["source"]), data, retry=retry, options=options, **request)
     check_judge(spec.within(len(prompts)), prompts)
     check_path(out)
-    share = join_processes()
+    share = decoding.share()
     loaded = load_model(source)
     with PassesBar("answers", shown=share.rank == 0) as bar:
         try:

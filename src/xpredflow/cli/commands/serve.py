@@ -48,6 +48,8 @@ def serve(
     ] = None,
     dtype: shared.Dtype = None,
     device: shared.Device = None,
+    device_map: shared.DeviceMap = None,
+    tensor_parallel: shared.TensorParallel = False,
     revision: shared.Revision = None,
     threads: shared.Threads = None,
 ) -> None:
@@ -63,10 +65,12 @@ def serve(
       XPREDFLOW_TOKEN=a-long-secret xpredflow serve --host 0.0.0.0 --max-batch 16
       xpredflow serve --limit max_queue=256 --limit max_seconds=60
       xpredflow serve --ray 2
+      torchrun --nproc_per_node 2 -m xpredflow serve --tensor-parallel
     """
     named = given({"host": host, "port": port, "token": token, "max_batch": max_batch})
     settings = merged(named, limit, "--limit", "max_queue=64")
-    source = given({"source": model, "dtype": dtype, "device": device, "revision": revision})
+    where = {"device": device, "device_map": device_map, "tensor_parallel": tensor_parallel or None}
+    source = given({"source": model, "dtype": dtype, "revision": revision, **where})
     _serve(source, decoder, given({"gen_length": gen_length}), settings, replicas, threads)
 
 
@@ -82,6 +86,7 @@ def _serve(
     from xpredflow.cli.progress import load_model
     from xpredflow.engine.request import resolve
     from xpredflow.errors import InputError
+    from xpredflow.processes import join_processes
     from xpredflow.serve.config import ServeConfig
     from xpredflow.settings import configured
 
@@ -93,6 +98,11 @@ def _serve(
         raise InputError(
             f"the server needs the package {error.name!r}: pip install 'xpredflow[serve]'"
         ) from None
+    if "tensor_parallel" in source:
+        if replicas is not None:
+            raise InputError("--ray and --tensor-parallel: give one of the two")
+        if join_processes().rank > 0:
+            load_model(source)  # computes its part of the passes until the server ends
     listener = listen(config)
     if replicas is not None:
         from xpredflow.serve.replicas import serve_replicas
