@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy import EOT, MASK, ToyModel, prompts
+from toy import EOT, MASK, CachedToy, ToyModel, prompts
 
 from xpredflow import decode_steps, generate
 from xpredflow.decoders import DECODERS, POLICIES
@@ -104,6 +104,19 @@ def test_a_row_is_the_same_whatever_its_neighbours(decoder, extra, block_length)
     for a, b, c in zip(together, squeezed, alone, strict=True):
         assert a.all_ids == b.all_ids == c.all_ids
         assert a.passes == b.passes == c.passes
+
+
+@every_decoder
+@pytest.mark.parametrize("cache", ["prefix", "dual"])
+def test_an_approximate_cache_leaves_out_what_does_not_change(decoder, extra, cache) -> None:
+    """The toy has one layer, where what stands outside a block is the same until the block ends."""
+    model, plain = CachedToy(), ToyModel()
+    run = {"gen_length": 12, "block_length": 5, "stop_at_eos": False, "max_batch": 2}
+    shared = {"decoder": decoder, "seed": 5, **run, **extra}
+    expected = generate(plain, prompts(3), **shared)
+    found = generate(model, prompts(3), cache=cache, **shared)
+    assert [(d.all_ids, d.passes) for d in found] == [(d.all_ids, d.passes) for d in expected]
+    assert (model.inputs_read < plain.inputs_read) == any(d.passes > 3 for d in expected)
 
 
 @every_decoder

@@ -35,6 +35,24 @@ class Cache(Protocol):
 
 
 @runtime_checkable
+class FrozenRows(Cache, Protocol):
+    """An approximate cache, which a bidirectional model may have: see `models.frozen_cache`.
+
+    It is made by the model's `new_frozen_cache(slots, length)` and handed to `logits` as any other.
+    """
+
+    lead: int  # positions before the wanted ones that a pass must give too
+
+    def occupy(self, slot: int, length: int) -> None:
+        """A new row of this length takes the slot; its next pass gives all its positions."""
+        ...
+
+    def grow(self, slots: int, length: int) -> None:
+        """Room for more or longer rows; what is held stays."""
+        ...
+
+
+@runtime_checkable
 class Model(Protocol):
     """A model as the engine sees it: embeddings in, logits at some columns out.
 

@@ -12,8 +12,24 @@ from torch import Tensor
 Weights = dict[str, Tensor]
 
 
-def llada(w: Weights, c: dict[str, Any], x: Tensor) -> Tensor:
-    """Logits of every position of one row of embeddings (L, E)."""
+KeysAndValues = list[tuple[Tensor, Tensor]]  # layer by layer, of all positions
+
+
+def llada(
+    w: Weights,
+    c: dict[str, Any],
+    x: Tensor,
+    frozen: KeysAndValues | None = None,
+    fresh: range | None = None,
+) -> Tensor:
+    """Logits of every position of one row of embeddings (L, E).
+
+    Keys and values outside the `fresh` positions are the frozen ones; all are put in their place.
+    """
+    is_fresh = torch.tensor([fresh is None or i in fresh for i in range(len(x))])[:, None, None]
+    held = frozen[:] if frozen else []
+    if frozen is not None:
+        frozen.clear()
     heads, kv_heads, eps = c["n_heads"], c["n_kv_heads"], c["rms_norm_eps"]
     dim = c["d_model"] // heads
     everything = torch.ones(len(x), len(x), dtype=torch.bool)
@@ -24,6 +40,10 @@ def llada(w: Weights, c: dict[str, Any], x: Tensor) -> Tensor:
         k = (h @ w[p + "k_proj.weight"].T).view(-1, kv_heads, dim)
         v = (h @ w[p + "v_proj.weight"].T).view(-1, kv_heads, dim)
         q, k = rope(q, c["rope_theta"], dim), rope(k, c["rope_theta"], dim)
+        if held:
+            k, v = torch.where(is_fresh, k, held[i][0]), torch.where(is_fresh, v, held[i][1])
+        if frozen is not None:
+            frozen.append((k, v))
         x = x + attention(q, k, v, everything) @ w[p + "attn_out.weight"].T
         h = norm(x, w[p + "ff_norm.weight"], eps)
         gate = F.silu(h @ w[p + "ff_proj.weight"].T)

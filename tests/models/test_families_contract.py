@@ -70,6 +70,23 @@ def test_the_cache_is_exact_and_rows_do_not_depend_on_each_other(model, monkeypa
     assert together == [d.all_ids for d in generate(model, PROMPTS, **shared)]
 
 
+def test_an_approximate_cache_reads_a_block_first_as_if_there_were_none(model) -> None:
+    if model.block_size is not None:
+        assert model.new_frozen_cache(1, 8) is None
+        with pytest.raises(InputError, match="exact cache already"):
+            generate(model, PROMPTS, cache="dual")
+        return
+    shared = {"decoder": "mask", "gen_length": 8, "block_length": 4, "stop_at_eos": False}
+    once = [
+        [d.all_ids for d in generate(model, PROMPTS, **shared, budget=2, cache=cache)]
+        for cache in (None, "dual")
+    ]
+    assert once[0] == once[1]
+    [_, row] = generate(model, PROMPTS, **shared, budget=4, cache="dual")
+    [alone] = generate(model, PROMPTS[1:], **shared, budget=4, cache="dual")
+    assert row.all_ids == alone.all_ids
+
+
 def test_gaps_are_filled_and_nothing_else(model) -> None:
     text = [-1, 4, 5, -1, -1, 8, 9, 10, 11, -1, 13]
     for step in decode_steps(model, [text], decoder="flow"):

@@ -99,6 +99,12 @@ def quantize_names(incomplete: str) -> Offers:
     return _matching(incomplete, dict.fromkeys(("int8", "int4"), ""))
 
 
+def cache_names(incomplete: str) -> Offers:
+    """What an approximate cache keeps."""
+    offers = {"prefix": "what stands before a block", "dual": "what stands around it"}
+    return _matching(incomplete, offers)
+
+
 def _name(spec: str) -> str:
     return spec.partition(":")[0].partition("+")[0]
 

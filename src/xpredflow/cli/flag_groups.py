@@ -57,6 +57,7 @@ class DecodingFlags:
     policy: shared.Policy = None
     budget: shared.Budget = None
     seed: shared.Seed = None
+    cache: shared.Cache = None
     option: shared.Option = None
     dtype: shared.Dtype = None
     quantize: shared.Quantize = None
@@ -87,7 +88,8 @@ class DecodingFlags:
 
     def options(self, example: str = "tau=0.95", **more: Any) -> dict[str, Any]:
         """Options of the engine and the decoder by name."""
-        named = {"policy": self.policy, "budget": self.budget, "seed": self.seed, **more}
+        named = {"policy": self.policy, "budget": self.budget, "seed": self.seed}
+        named |= {"cache": self.cache, **more}
         return merged(given(named), self.option, example=example)
 
 

@@ -99,6 +99,16 @@ _budget = _text(
 )
 Budget = Annotated[str | None, _budget]
 Budgets = Annotated[list[str] | None, _budget]  # where it may be repeated
+Cache = Annotated[
+    str | None,
+    _text(
+        "--cache",
+        metavar="prefix|dual",
+        help="Of a bidirectional model: keep what stands before a block (prefix) or around it"
+        " (dual) from its first pass on. Faster, approximate.",
+        offers=complete.cache_names,
+    ),
+]
 Seed = Annotated[str | None, _text("--seed", metavar="N", help="Seed of everything that is drawn.")]
 Option = Annotated[
     list[str] | None,

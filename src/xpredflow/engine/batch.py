@@ -1,57 +1,14 @@
 """The rows in flight: groups of one decoder each, read by the model in the same pass."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from xpredflow.engine.cache_slots import Slots
 from xpredflow.engine.group import Group, Part
 from xpredflow.engine.rows import Row, Rule
 from xpredflow.engine.window import Window, block_start, is_fresh, make_windows
-from xpredflow.types import Cache, Model, Space
-
-
-@dataclass
-class Slots:
-    """The cache of a block-causal model: a slot per row in flight, and room for the longest."""
-
-    model: Model
-    cache: Cache | None = None
-    count: int = 0
-    length: int = 0
-    free: list[int] = field(default_factory=list)
-
-    def reserve(
-        self, running: list[Row], joining: list[Row], waiting: Iterable[Row], most: int
-    ) -> bool:
-        """A slot for every row that joins; True if the cache is a new one.
-
-        Then what it held is read again with the next pass: rows begin at position 0 once more.
-        """
-        if self.model.block_size is None:
-            return False
-        rows = [*running, *joining]
-        longest = max(row.offset + len(row.ids) for row in rows)
-        grows = len(rows) > self.count or longest > self.length
-        if grows:
-            if len(rows) > self.count:
-                self.count = max(len(rows), min(2 * self.count, most))
-            self.length = max(
-                [longest, self.length, *(row.offset + len(row.ids) for row in waiting)]
-            )
-            self.cache = None  # the old one goes before the new one comes
-            self.cache = self.model.new_cache(self.count, self.length)
-            self.free = list(reversed(range(self.count)))
-        for row in rows if grows else joining:
-            row.slot, row.cached = self.free.pop(), 0
-        return grows
-
-    def release(self, row: Row) -> None:
-        """The row's slot may be used again."""
-        if self.model.block_size is not None:
-            self.free.append(row.slot)
+from xpredflow.types import Model, Space
 
 
 class Batch:
@@ -124,14 +81,13 @@ class Batch:
 
     def accept(self, parts: list[Part]) -> None:
         """The pass counts: the slots hold everything before the blocks that are being decoded."""
+        cache = self.slots.cache
+        fresh = [row for row in self.rows if cache is not None and is_fresh(self.model, row)]
         for part in parts:
             part.group.accept(part)
-        if self.slots.cache is None:
-            return
-        for row in self.rows:
-            if is_fresh(self.model, row):
-                row.cached = block_start(self.model, row)
-                self.rebuild()
+        for row in fresh:
+            row.cached, row.frozen_for = block_start(self.model, row), row.block
+            self.rebuild()
 
 
 def _rule(row: Row) -> Rule:

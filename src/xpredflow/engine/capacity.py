@@ -46,7 +46,7 @@ def bytes_of_row(model: Model, row: Row) -> int:
     activations = ACTIVATIONS * len(row.ids) * width * size
     shape = getattr(model, "shape", None)
     cached = 0
-    if model.block_size is not None and shape is not None:
+    if (model.block_size is not None or row.cache is not None) and shape is not None:
         cached = 2 * shape.layers * shape.kv_heads * shape.head_dim * len(row.ids) * size
     return logits + states + activations + cached
 

@@ -110,8 +110,8 @@ class Group:
         part = canvas if everyone else rows_of(canvas, index)
         tokens = self.rule.decoder.finish(part, self.space)
         self.canvas = canvas.update(tokens=canvas.tokens.index_copy(0, index, tokens))
-        # one copy for both: float64 holds every token id
-        ids, progress = torch.stack((tokens.double(), part.progress.double())).tolist()
+        # one copy for both: fp32 holds every token id below 2**24
+        ids, progress = torch.stack((tokens.float(), part.progress)).tolist()
         return [[int(token) for token in row] for row in ids], progress
 
 

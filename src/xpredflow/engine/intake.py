@@ -31,7 +31,9 @@ def make_rows(model: Model, prompts: Prompts, settings: Options, look: Look) -> 
             make_row(model, n, encoded[n], gen_length=length, budget=1, block_length=None)
             for n, length in lengths.items()
         ]
-        return look(model, rows, EndConfidence(), replace(settings, logits_eos_inf=False))
+        return look(
+            model, rows, EndConfidence(), replace(settings, logits_eos_inf=False, cache=None)
+        )
 
     rooms = find_room(model, encoded, settings, at_lengths)
     rows = [

@@ -11,6 +11,7 @@ from xpredflow.decoders import DECODERS, make_decoder, option_owner
 from xpredflow.decoders.early_exit import EarlyExit, ExitRule, Schedule
 from xpredflow.decoders.spec import parse_spec, with_options
 from xpredflow.engine.budget import Budget, parse_budget
+from xpredflow.engine.cache_slots import CacheKind, check_cache
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.flow_extensions import RULE_SETS
 from xpredflow.models.defaults import NO_DEFAULTS, Defaults
@@ -60,6 +61,11 @@ class Options:
     cfg_scale: float = Field(
         0.0, ge=0, description="LLaDA: classifier-free guidance; a step then costs two passes"
     )
+    cache: CacheKind | None = Field(
+        None,
+        description="Fast-dLLM: keep keys and values before a block (prefix) or around it (dual)"
+        " from its first pass on; approximate",
+    )
     early_exit: Schedule | None = Field(
         None, description="SchED: end when the mean margin reaches a bound that falls in this way"
     )
@@ -98,6 +104,7 @@ class DecodeOptions(TypedDict, total=False):
     logits_eos_inf: bool
     confidence_eos_eot_inf: bool
     cfg_scale: float
+    cache: CacheKind | None
     early_exit: Schedule | None
     early_exit_high: float | None
     early_exit_low: float | None
@@ -186,6 +193,7 @@ def resolve(
     mine = _loop_defaults(defaults) | {n: v for n, v in given.items() if n in own}
     rest = {name: value for name, value in given.items() if name not in own}
     settings = configured(Options, mine, "decoding")
+    check_cache(settings.cache, settings.cfg_scale, model)
     return settings, _with_exit(make_decoder(chosen, rest), settings)
 
 

@@ -59,6 +59,8 @@ class Row:
     read: int = 0  # open positions read in them
     shadowed: int = 0  # positions read in them beside the row's own
     cached: int = 0  # leading positions whose keys and values are final and stored
+    cache: str | None = None  # an approximate one for its blocks, of a bidirectional model
+    frozen_for: int | None = None  # the block whose first pass filled it
     slot: int = 0
     offset: int = 0  # absolute position of the first token: blocks are counted from position 0
     progress: list[float] = field(default_factory=list)

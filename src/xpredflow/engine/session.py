@@ -11,7 +11,8 @@ from typing import Any, Unpack
 
 import torch
 
-from xpredflow.engine.batch import Batch, Slots
+from xpredflow.engine.batch import Batch
+from xpredflow.engine.cache_slots import Slots
 from xpredflow.engine.capacity import fitting_batch, reclaim
 from xpredflow.engine.group import Group, Part
 from xpredflow.engine.intake import make_rows
@@ -100,7 +101,7 @@ class Session:
         row.rule = Rule(
             decoder, options.logits_eos_inf, options.confidence_eos_eot_inf, options.cfg_scale
         )
-        row.seed, row.stop_at_eos = options.seed, options.stop_at_eos
+        row.seed, row.stop_at_eos, row.cache = options.seed, options.stop_at_eos, options.cache
         self._queue.append(row)
 
     def row(self, ticket: int) -> Row:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from jaxtyping import Bool, Int
+import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from xpredflow.types import Canvas, Event
@@ -89,28 +90,58 @@ class Step:
     finished: Sequence[Decoded] = ()
 
     def frames(self) -> list[Frame]:
-        """The step row by row, without padding."""
-        return [self._frame(i) for i in range(len(self.rows))]
-
-    def _frame(self, i: int) -> Frame:
-        real = self.positions[i] >= 0
-        canvas, event = self.canvas, self.event
-        columns = (
-            self.positions,
-            canvas.tokens,
-            canvas.progress,
-            event.signals.confidence,
-            event.reedited,
-            event.committed,
-            event.signals.top_tokens,
-            event.signals.top_probs,
+        """The step row by row, without padding; one copy from the device for all of it."""
+        canvas, event, signals = self.canvas, self.event, self.event.signals
+        action = event.action
+        fraction = (
+            torch.full_like(canvas.progress, torch.nan) if action is None else action.fraction
         )
-        values = [column[i][real].tolist() for column in columns]
-        return Frame(self.rows[i], self.index[i], *values, step_size=self._step_size(i, real))
+        whole = (self.positions, canvas.tokens, event.reedited, event.committed)
+        real = (canvas.progress, signals.confidence, fraction)
+        table = torch.cat(
+            (
+                torch.stack([column.float() for column in (*whole, *real)], dim=-1),
+                signals.top_tokens.float(),  # fp32 holds every token id below 2**24
+                signals.top_probs,
+            ),
+            dim=-1,
+        ).cpu()
+        held = table[..., :2].long().tolist()
+        marks = table[..., 2:4].bool().tolist()
+        numbers = table[..., 4:7].tolist()
+        tokens, probabilities = table[..., 7:11].long().tolist(), table[..., 11:].tolist()
+        columns = zip(self.rows, self.index, held, marks, numbers, strict=True)
+        return [
+            _frame(row, step, held, marks, numbers, tokens[i], probabilities[i])
+            for i, (row, step, held, marks, numbers) in enumerate(columns)
+        ]
 
-    def _step_size(self, i: int, real: Bool[Tensor, " N"]) -> list[float] | None:
-        """a of one row; beside rows that have one, a row of a decoder without it has NaN."""
-        if self.event.action is None:
-            return None
-        fraction = self.event.action.fraction[i][real]
-        return None if fraction.isnan().any() else fraction.tolist()
+
+def _frame(
+    row: int,
+    step: int,
+    held: list[list[int]],
+    marks: list[list[bool]],
+    numbers: list[list[float]],
+    candidates: list[list[int]],
+    probabilities: list[list[float]],
+) -> Frame:
+    """One row from its table, position by position; what has no position is padding.
+
+    Beside rows with a step size, a row of a decoder that has none holds NaN.
+    """
+    real = [i for i, (position, _) in enumerate(held) if position >= 0]
+    step_size = [numbers[i][2] for i in real]
+    return Frame(
+        row=row,
+        step=step,
+        positions=[held[i][0] for i in real],
+        tokens=[held[i][1] for i in real],
+        progress=[numbers[i][0] for i in real],
+        confidence=[numbers[i][1] for i in real],
+        reedited=[marks[i][0] for i in real],
+        committed=[marks[i][1] for i in real],
+        candidates=[candidates[i] for i in real],
+        probabilities=[probabilities[i] for i in real],
+        step_size=None if any(a != a for a in step_size) else step_size,
+    )

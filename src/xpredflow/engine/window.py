@@ -1,6 +1,7 @@
 """What one call of the model reads: left-padded context of some rows, and where to look."""
 
 from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -9,7 +10,7 @@ from torch import Tensor
 from xpredflow.engine.group import Group
 from xpredflow.engine.guidance import guided_logits
 from xpredflow.engine.rows import Row
-from xpredflow.types import Cache, Model, Space, shadow
+from xpredflow.types import Cache, FrozenRows, Model, Space, shadow
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Window:
     columns: Int[Tensor, "G M"]
     slots: Int[Tensor, " G"]
     given: Bool[Tensor, "G L"]
-    cfg_scale: float
+    kind: "Kind"
     width: int
     shares: list[Share]
 
@@ -50,11 +51,22 @@ class Window:
         for share in self.shares:
             state = groups[share.group].canvas.state[share.there]
             inputs[share.here] = state.to(inputs.dtype)
-        if self.cfg_scale:
+        if self.kind.cfg_scale:
             at, columns = self.positions, self.columns
-            return guided_logits(model, inputs, self.given, at, columns, self.cfg_scale)
-        slots = None if cache is None else self.slots
-        return model.logits(inputs, self.positions, self.columns, cache, slots)
+            return guided_logits(model, inputs, self.given, at, columns, self.kind.cfg_scale)
+        if cache is None or not self.kind.is_cached:
+            return model.logits(inputs, self.positions, self.columns)
+        return model.logits(inputs, self.positions, self.columns, cache, self.slots)
+
+
+class Kind(NamedTuple):
+    """What rows must share to be read in one call of the model."""
+
+    is_cached: bool
+    is_fresh: bool  # what they attend to is not in the cache yet
+    shadows: bool
+    cfg_scale: float
+    cache: str | None  # of a bidirectional model: where each row's inputs end
 
 
 def make_windows(
@@ -64,16 +76,17 @@ def make_windows(
 
     Guided rows are read whole: what is cached has seen the prompt.
     """
-    kinds: dict[tuple[bool, bool, float], list[tuple[int, int]]] = {}
+    kinds: dict[Kind, list[tuple[int, int]]] = {}
     for g, group in enumerate(groups):
         scale = group.rule.cfg_scale
         for i, row in enumerate(group.rows):
-            is_new = cache is not None and not scale and is_fresh(model, row)
-            kinds.setdefault((is_new, group.rule.shadows, scale), []).append((g, i))
-    return [
-        _window(model, groups, members, space, None if scale else cache, shadows, scale)
-        for (_, shadows, scale), members in kinds.items()
-    ]
+            cached = cache is not None and not scale
+            cached = cached and (model.block_size is not None or row.cache is not None)
+            fresh = cached and is_fresh(model, row)
+            ends = row.cache if cached and not fresh else None
+            kind = Kind(cached, fresh, group.rule.shadows, scale, ends)
+            kinds.setdefault(kind, []).append((g, i))
+    return [_window(model, groups, members, space, cache, kind) for kind, members in kinds.items()]
 
 
 def block_start(model: Model, row: Row) -> int:
@@ -83,15 +96,25 @@ def block_start(model: Model, row: Row) -> int:
 
 
 def is_fresh(model: Model, row: Row) -> bool:
-    """Whether something before the block is not in the cache yet."""
+    """Whether something that the block attends to is not in the cache yet.
+
+    An approximate cache is filled anew by the first pass of every block.
+    """
+    if model.block_size is None:
+        return row.cache is not None and row.frozen_for != row.block
     return row.cached < block_start(model, row)
 
 
-def _span(model: Model, row: Row, cache: Cache | None) -> range:
-    """Positions the model must read: all, or those after the cache up to the block's end."""
-    if cache is None or model.block_size is None:
+def _span(model: Model, row: Row, cache: Cache | None, kind: Kind) -> range:
+    """Positions the model must read: all, or those whose keys and values are not to be had."""
+    if not kind.is_cached:
         return range(len(row.ids))
-    return range(row.cached, block_start(model, row) + model.block_size)
+    if model.block_size is not None:
+        return range(row.cached, block_start(model, row) + model.block_size)
+    if kind.is_fresh:
+        return range(len(row.ids))
+    start = max(0, row.open[0] - cast(FrozenRows, cache).lead)
+    return range(start, row.open[-1] + 1 if kind.cache == "dual" else len(row.ids))
 
 
 def _window(
@@ -100,11 +123,10 @@ def _window(
     members: list[tuple[int, int]],
     space: Space,
     cache: Cache | None,
-    shadows: bool,
-    cfg_scale: float,
+    kind: Kind,
 ) -> Window:
-    rows = [groups[g].rows[i] for g, i in members]
-    spans = [_span(model, row, cache) for row in rows]
+    rows, shadows = [groups[g].rows[i] for g, i in members], kind.shadows
+    spans = [_span(model, row, cache, kind) for row in rows]
     length, width = max(map(len, spans)), max(len(row.open) for row in rows)
     ids = torch.zeros(len(rows), length, dtype=torch.long)
     positions, columns = torch.full((len(rows), length), -1), torch.zeros(len(rows), width).long()
@@ -134,7 +156,7 @@ def _window(
         columns=columns.to(device),
         slots=torch.tensor([row.slot for row in rows]).to(device),
         given=given.to(device),
-        cfg_scale=cfg_scale,
+        kind=kind,
         width=width,
         shares=shares,
     )

@@ -113,7 +113,8 @@ def _begin(
     mask = None
     # a row may begin behind position 0, where its slot holds keys of nobody
     starts_late = cache is not None and cache.latest_start > 0
-    if starts_late or not rows.all_visible(shape.block_size, cached=cache is not None):
+    key_ends = None if cache is None else cache.key_ends(rows)
+    if starts_late or not rows.all_visible(shape.block_size, key_ends):
         keys = positions if view is None else view.key_positions
         mask = visible(positions, keys, shape.block_size)
         # One copy per query head of a group, because `attend` folds them into the queries.

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.cache import BlockCache
 from xpredflow.models.defaults import NO_DEFAULTS, Defaults
+from xpredflow.models.frozen_cache import FrozenCache
 from xpredflow.models.shards import Stored
 from xpredflow.models.shift import BlockEnds, read_before
 from xpredflow.models.split import Cut
@@ -201,6 +202,14 @@ class MaskedDiffusionModel(nn.Module):
         if self.shape.shift:
             cache.block_ends = BlockEnds(slots, length, self.block_size, table)
         return cache
+
+    def new_frozen_cache(self, slots: int, length: int) -> FrozenCache | None:
+        """The same for an approximate cache, which only a bidirectional model has a use for."""
+        if self.block_size is not None:
+            return None
+        table = self.embedding
+        room = (slots, length, self.shape.kv_heads, self.shape.head_dim)
+        return FrozenCache(room, self.shape.layers, table.dtype, table.device, self.shape.shift)
 
 
 class _Uninitialised(TorchFunctionMode):

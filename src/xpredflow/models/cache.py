@@ -75,11 +75,11 @@ class BlockCache:
         """Where passes of these positions read and write; `claim` comes before each of them."""
         if slots is None:
             slots = torch.arange(positions.shape[0], device=positions.device)
-        longest = max(1, *rows.ends)
+        ends = self.key_ends(rows)
+        longest = max(1, *ends)
         places = torch.arange(longest, device=positions.device).expand(len(rows.slots), -1)
         # Beyond its own end a row has no keys, though a longer neighbour does.
-        ends = positions.amax(1, keepdim=True) + 1
-        keys = torch.where(places < ends, places, -1)
+        keys = torch.where(places < torch.tensor(ends).to(places.device).unsqueeze(1), places, -1)
         if self.latest_start:
             first = torch.tensor(self._firsts(rows)).to(keys.device)
             keys = torch.where(places < first.unsqueeze(1), -1, keys)
@@ -95,13 +95,20 @@ class BlockCache:
             key_positions=keys,
         )
 
-    def _check(
-        self, slots: list[int], starts: list[int], ends: list[int], counts: list[int]
-    ) -> None:
+    def key_ends(self, rows: Rows) -> list[int]:
+        """Where each row's keys end: with its last input."""
+        return rows.ends
+
+    def _check_slots(self, slots: list[int]) -> None:
         if len(set(slots)) < len(slots) or not all(0 <= s < len(self.lengths) for s in slots):
             raise ValueError(
                 f"cache slots {slots}: expected distinct numbers below {len(self.lengths)}"
             )
+
+    def _check(
+        self, slots: list[int], starts: list[int], ends: list[int], counts: list[int]
+    ) -> None:
+        self._check_slots(slots)
         for slot, start, end, count in zip(slots, starts, ends, counts, strict=True):
             if count == 0:
                 continue

@@ -45,14 +45,14 @@ class Rows:
         """Some row reads positions beside itself."""
         return any(self.shadows)
 
-    def all_visible(self, block_size: int | None, *, cached: bool) -> bool:
+    def all_visible(self, block_size: int | None, key_ends: list[int] | None = None) -> bool:
         """Every query sees every key, so that attention needs no mask.
 
-        Keys are the inputs themselves; with a cache, everything up to the longest row's end.
+        Keys are the inputs themselves; with a cache, everything up to each row's end in it.
         """
         if self.has_shadows or any(count < self.width for count in self.counts):
             return False
-        if cached and len(set(self.ends)) > 1:
+        if key_ends is not None and len(set(key_ends)) > 1:
             return False
         rows = zip(self.starts, self.ends, strict=True)
         return block_size is None or all(
