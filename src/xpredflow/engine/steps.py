@@ -21,6 +21,22 @@ class StopReason(Enum):
     END_OF_TEXT = "a block ended with an end-of-text token"
     BAD_LOGITS = "the model returned logits that are not finite"
     OUT_OF_MEMORY = "one row alone does not fit into memory"
+    NOT_CHANGED = "a change could not be made"
+
+
+class Change(NamedTuple):
+    """After so many passes a position holds another token; without one it is open again.
+
+    `hold`: nothing else is predicted there afterwards; else the decoder may revise it.
+    """
+
+    after: int
+    position: int
+    token: int | None = None
+    hold: bool = True
+
+
+FAILURES = (StopReason.BAD_LOGITS, StopReason.OUT_OF_MEMORY, StopReason.NOT_CHANGED)
 
 
 class Frame(NamedTuple):
@@ -66,7 +82,7 @@ class Decoded:
     @property
     def failed(self) -> bool:
         """True where decoding had to be given up; `stop_reason` says where."""
-        return self.reason in (StopReason.BAD_LOGITS, StopReason.OUT_OF_MEMORY)
+        return self.reason in FAILURES
 
     @property
     def tokens_per_forward(self) -> float:
@@ -90,9 +106,10 @@ class Step:
 
     def frames(self) -> list[Frame]:
         """The step row by row, without padding."""
-        return [self._frame(i) for i in range(len(self.rows))]
+        return [self.frame(i) for i in range(len(self.rows))]
 
-    def _frame(self, i: int) -> Frame:
+    def frame(self, i: int) -> Frame:
+        """The i-th of its rows."""
         real = self.positions[i] >= 0
         canvas, event = self.canvas, self.event
         columns = (
