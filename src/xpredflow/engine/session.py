@@ -95,7 +95,7 @@ class Session:
         for name, instead in OF_THE_RUN.items():
             if name in options:
                 raise InputError(f"{name} is {options[name]!r} for one row of a session: {instead}")
-        settings, rules = self._resolve(decoder or self._decoder, {**self._options, **options})
+        settings, rules = self.resolved(decoder, dict(options))
         [row] = make_rows(self.model, {next(self._tickets): prompt}, settings, finished_of)
         row.drawn_as, row.constraint = settings.first_row, constraint
         row.changes = checked_changes(changes, row, self.model)
@@ -256,13 +256,14 @@ class Session:
                 self._leaving.append(row)
         return finished
 
-    def _resolve(
+    def resolved(
         self, decoder: str | Decoder | None, options: dict[str, Any]
     ) -> tuple[Options, Decoder]:
         """Options and decoder of a request; requests with equal rules share the decoder.
 
         Their seeds, lengths and budgets may differ: rows of one decoder are moved together.
         """
+        decoder, options = decoder or self._decoder, {**self._options, **options}
         settings, made = resolve(decoder, options, self.model)
         named = {"decoder": decoder, **options}
         rules = {name: value for name, value in named.items() if name not in _OF_THE_LOOP}
