@@ -272,6 +272,7 @@ class Decoder(Protocol):
 
     One with `shadows = True` is also told what each position's shadow predicts. One with
     `whole_distribution = True` keeps all logits of a pass for the next: its rows need more memory.
+    One with `resumes = False` cannot go on from a recorded state, so that nobody branches its rows.
     """
 
     def step(

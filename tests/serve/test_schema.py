@@ -1,5 +1,7 @@
 """Requests made up from the OpenAPI description: whatever comes, never a failure of the server."""
 
+import re
+
 import httpx
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +14,8 @@ from schemathesis.specs.openapi.checks import response_schema_conformance
 ROUTES = {
     "POST /v1/chat/completions",
     "POST /v1/completions",
+    "POST /live",
+    "GET /live",
     "GET /v1/models",
     "GET /v1/models/{name}",
     "GET /healthz",
@@ -23,10 +27,22 @@ def test_the_description_names_every_route(server: Running) -> None:
     paths = httpx.get(f"{server.url}/openapi.json").json()["paths"]
     found = {f"{verb.upper()} {path}" for path, verbs in paths.items() for verb in verbs}
     assert found == ROUTES
-    for path in ("/v1/chat/completions", "/v1/completions"):
+    for path in ("/v1/chat/completions", "/v1/completions", "/live"):
         assert "422" not in paths[path]["post"]["responses"]
         assert "text/event-stream" in paths[path]["post"]["responses"]["200"]["content"]
-    assert httpx.get(f"{server.url}/docs").status_code == 200
+
+
+def test_the_page_of_the_description_is_whole_in_itself(server: Running) -> None:
+    response = httpx.get(f"{server.url}/docs")
+    page, policy = response.text, response.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert not re.search(r"<script|<link|<img|(src|href)=.https?:|@import", page)
+    for route in ROUTES:
+        assert f"<code>{route}</code>" in page
+    named = set(re.findall(r'href="#(\w+)"', page))
+    assert named
+    assert named <= set(re.findall(r'id="(\w+)"', page))
+    assert "such as threshold:0.9" in page
 
 
 def test_requests_made_up_from_the_description_do_not_break_it(server: Running) -> None:

@@ -108,6 +108,9 @@ def recall(canvas: Canvas, name: str) -> Float[Tensor, "B N"]:
     return canvas.memory.get(name, torch.zeros_like(canvas.progress))
 
 
+OF_THE_PASS = ("logits", "log_total")  # names of what is remembered of a pass, not of a position
+
+
 def kept_distribution(signals: Signals) -> dict[str, Tensor]:
     """What `kept_divergence` needs of this pass in the next: logits in the head's own dtype."""
     return {"logits": signals.whole.logits, "log_total": signals.log_total}

@@ -35,7 +35,8 @@ class Group:
         numbers = [[row.step, row.budget, *at] for row, at in zip(rows, places, strict=True)]
         table = torch.tensor(numbers, dtype=torch.long).to(space.table.device)
         self.step, self.budget, self.positions = table[:, 0], table[:, 1], table[:, 2:]
-        self.canvas = Canvas.blank(self.positions < 0, space)
+        self.canvas = with_starts(Canvas.blank(self.positions < 0, space), rows)
+        self.reached = self.canvas  # after the newest pass, before rows that ended were read
 
     @torch.no_grad()
     def advance(
@@ -79,7 +80,8 @@ class Group:
 
     def accept(self, part: Part) -> None:
         """The pass counts."""
-        self.canvas, self.step = part.canvas, self.step + 1
+        self.canvas = self.reached = part.canvas
+        self.step = self.step + 1
         for row in self.rows:
             row.step, row.used = row.step + 1, row.used + 1
             row.read += len(row.open)
@@ -126,7 +128,15 @@ def rows_of(canvas: Canvas, index: Int[Tensor, " K"]) -> Canvas:
     )
 
 
-def carried_over(old: Canvas, kept: list[int], blank: Canvas) -> Canvas:
+def with_starts(blank: Canvas, rows: list[Row]) -> Canvas:
+    """Rows that begin at a recorded state find it on the canvas, once."""
+    for i, row in enumerate(rows):
+        if row.start is not None:
+            blank, row.start = carried_over(row.start, [0], blank, i), None
+    return blank
+
+
+def carried_over(old: Canvas, kept: list[int], blank: Canvas, at: int = 0) -> Canvas:
     """The kept rows of the old canvas on top of a blank one, cut or padded to its width."""
     if not kept:
         return blank
@@ -135,20 +145,21 @@ def carried_over(old: Canvas, kept: list[int], blank: Canvas) -> Canvas:
 
     def merge(before: Tensor, after: Tensor) -> Tensor:
         if before.ndim > 1:
-            after[: len(kept), :width] = before[index, :width]
+            after[at : at + len(kept), :width] = before[index, :width]
         else:
-            after[: len(kept)] = before[index]
+            after[at : at + len(kept)] = before[index]
         return after
 
-    def remembered(before: Tensor) -> Tensor:
+    def remembered(name: str, before: Tensor) -> Tensor:
         """Per row or per position; rows that join start at zero."""
         rows, positions = blank.progress.shape
         shape = (rows, positions, *before.shape[2:]) if before.ndim > 1 else (rows,)
-        return merge(before, before.new_zeros(shape))
+        after = blank.memory.get(name)
+        return merge(before, before.new_zeros(shape) if after is None else after)
 
     return blank.update(
         state=merge(old.state, blank.state),
         progress=merge(old.progress, blank.progress),
         tokens=merge(old.tokens, blank.tokens),
-        memory={name: remembered(tensor) for name, tensor in old.memory.items()},
+        memory=blank.memory | {name: remembered(name, one) for name, one in old.memory.items()},
     )

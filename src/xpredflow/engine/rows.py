@@ -11,9 +11,9 @@ from torch import Tensor
 from xpredflow.engine.budget import Budget, split_budget
 from xpredflow.engine.guidance import steps_of
 from xpredflow.engine.prompts import Encoded, decode
-from xpredflow.engine.steps import Decoded, StopReason
+from xpredflow.engine.steps import Change, Decoded, StopReason
 from xpredflow.errors import InputError
-from xpredflow.types import Decoder, Model
+from xpredflow.types import Canvas, Decoder, Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,9 @@ class Rule:
 # Told of a pass before it is read: the logits of the row's open positions (to be changed in place),
 # those positions, and the committed tokens by position.
 Constraint = Callable[[Tensor, Sequence[int], dict[int, int]], None]
+
+
+RULED_OUT = -3e4  # a logit that leaves no probability, and is finite in half precision too
 
 
 @dataclass(eq=False)
@@ -72,6 +75,8 @@ class Row:
     drawn_as: int | None = None  # the number its randomness depends on; none: its own
     stop_at_eos: bool = True
     constraint: Constraint | None = None  # what its positions may hold
+    changes: tuple[Change, ...] = ()  # of its tokens after some passes, in their order
+    start: Canvas | None = None  # what its block begins with; none: masks
 
     @property
     def randomness(self) -> int:
@@ -181,6 +186,31 @@ def to_decoded(model: Model, row: Row, reason: StopReason, detail: str = "") -> 
         shadow_positions=row.shadowed * row.step_passes,
         positions_read=(row.read + row.shadowed) * row.step_passes,
     )
+
+
+def finished_block(
+    model: Model,
+    row: Row,
+    tokens: list[int],
+    progress: list[float],
+    bad: int,
+    reason: StopReason,
+) -> Decoded | None:
+    """The row's answer if it ends here; None if it goes on with its next block."""
+    if bad >= 0:
+        where = row.open[bad]
+        detail = f": position {where} of row {row.number} in pass {row.used}, block {row.block}"
+        return to_decoded(model, row, StopReason.BAD_LOGITS, detail)
+    block = tokens[: len(row.open)]
+    row.harden(block, progress[: len(row.open)])
+    is_last = row.block == len(row.blocks) - 1
+    ended = row.stop_at_eos and not row.infill and set(block) & set(model.special.ends)
+    if is_last or ended:
+        if ended and not is_last:
+            reason = StopReason.END_OF_TEXT
+        return to_decoded(model, row, reason)
+    row.block, row.step = row.block + 1, 0
+    return None
 
 
 def before_end(ids: list[int], ends: tuple[int, ...]) -> list[int]:

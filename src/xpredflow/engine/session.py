@@ -5,13 +5,14 @@ neighbours are. `generate`, `decode_steps`, evaluation, rollouts and a server al
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any, Unpack
 
 import torch
 
 from xpredflow.engine.batch import Batch
+from xpredflow.engine.branch import checked_changes, due_changes, state_of
 from xpredflow.engine.cache_slots import Slots
 from xpredflow.engine.capacity import fitting_batch, reclaim
 from xpredflow.engine.group import Group, Part
@@ -19,8 +20,9 @@ from xpredflow.engine.intake import make_rows
 from xpredflow.engine.merge import Settled, merged, nothing
 from xpredflow.engine.prompts import Prompt
 from xpredflow.engine.request import ALIASES, DecodeOptions, Options, resolve, say_once
-from xpredflow.engine.rows import Constraint, Row, Rule, to_decoded
-from xpredflow.engine.steps import Decoded, Step, StopReason
+from xpredflow.engine.rows import Constraint, Row, Rule, finished_block, to_decoded
+from xpredflow.engine.state import State, begin_at
+from xpredflow.engine.steps import Change, Decoded, Step, StopReason
 from xpredflow.errors import InputError
 from xpredflow.models.wrap import check_model
 from xpredflow.settings import option_names
@@ -80,19 +82,26 @@ class Session:
         *,
         decoder: str | Decoder | None = None,
         constraint: Constraint | None = None,
+        start: State | None = None,
+        changes: Iterable[Change] = (),
         **options: Unpack[DecodeOptions],
     ) -> int:
         """Queue a prompt with options of its own; the number by which Steps call its row.
 
         The row joins with the next pass that has a place. Its answer is that of `generate` with the
         same options: its draws depend on `seed` and `first_row`, not on the number it gets here.
+        It begins at a recorded state if there is one to `start` from, and goes on from its changed
+        state after the pass of each of its `changes`.
         """
         for name, instead in OF_THE_RUN.items():
             if name in options:
                 raise InputError(f"{name} is {options[name]!r} for one row of a session: {instead}")
-        settings, rules = self._resolve(decoder or self._decoder, {**self._options, **options})
+        settings, rules = self.resolved(decoder, dict(options))
         [row] = make_rows(self.model, {next(self._tickets): prompt}, settings, finished_of)
         row.drawn_as, row.constraint = settings.first_row, constraint
+        row.changes = checked_changes(changes, row, self.model)
+        if start is not None:
+            row = begin_at(row, start, rules, self.model)
         self.add(row, rules, settings)
         return row.number
 
@@ -108,6 +117,10 @@ class Session:
         """A row that waits or runs."""
         running = (row for batch in self._batches for row in batch.rows)
         return next(row for row in (*reversed(self._queue), *running) if row.number == ticket)
+
+    def state(self, ticket: int) -> State:
+        """A row after the newest pass, even if that ended it: another may start from there."""
+        return state_of(ticket, self._batches)
 
     def cancel(self, ticket: int) -> bool:
         """Give a row up before the next pass, its place is free; False if it is not there."""
@@ -133,7 +146,19 @@ class Session:
             parts, ended = self._advance(batch)
             settled += parts
             finished += ended
-        return merged(settled, finished)
+        return merged(settled, self._with_changes(finished))
+
+    def _with_changes(self, finished: list[Decoded]) -> list[Decoded]:
+        """Rows whose change is due leave, even if they ended, and go on from the changed state."""
+        for row, following in list(due_changes(self.model, self._batches, finished)):
+            finished = [done for done in finished if done.row != row.number]
+            if row not in self._leaving:
+                self._leaving.append(row)
+            if isinstance(following, Row):
+                self._queue.appendleft(following)
+            else:
+                finished.append(following)
+        return finished
 
     def _admit(self) -> None:
         """Who ended or was cancelled leaves, who waits joins, who has a next block begins it."""
@@ -232,13 +257,14 @@ class Session:
                 self._leaving.append(row)
         return finished
 
-    def _resolve(
+    def resolved(
         self, decoder: str | Decoder | None, options: dict[str, Any]
     ) -> tuple[Options, Decoder]:
         """Options and decoder of a request; requests with equal rules share the decoder.
 
         Their seeds, lengths and budgets may differ: rows of one decoder are moved together.
         """
+        decoder, options = decoder or self._decoder, {**self._options, **options}
         settings, made = resolve(decoder, options, self.model)
         named = {"decoder": decoder, **options}
         rules = {name: value for name, value in named.items() if name not in _OF_THE_LOOP}
@@ -252,31 +278,6 @@ class Session:
                 self._decoders.pop(next(iter(self._decoders)))
             self._decoders[key] = made
         return settings, self._decoders[key]
-
-
-def finished_block(
-    model: Model,
-    row: Row,
-    tokens: list[int],
-    progress: list[float],
-    bad: int,
-    reason: StopReason,
-) -> Decoded | None:
-    """The row's answer if it ends here; None if it goes on with its next block."""
-    if bad >= 0:
-        where = row.open[bad]
-        detail = f": position {where} of row {row.number} in pass {row.used}, block {row.block}"
-        return to_decoded(model, row, StopReason.BAD_LOGITS, detail)
-    block = tokens[: len(row.open)]
-    row.harden(block, progress[: len(row.open)])
-    is_last = row.block == len(row.blocks) - 1
-    ended = row.stop_at_eos and not row.infill and set(block) & set(model.special.ends)
-    if is_last or ended:
-        if ended and not is_last:
-            reason = StopReason.END_OF_TEXT
-        return to_decoded(model, row, reason)
-    row.block, row.step = row.block + 1, 0
-    return None
 
 
 def decode_rows(

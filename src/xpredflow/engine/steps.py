@@ -22,6 +22,22 @@ class StopReason(Enum):
     END_OF_TEXT = "a block ended with an end-of-text token"
     BAD_LOGITS = "the model returned logits that are not finite"
     OUT_OF_MEMORY = "one row alone does not fit into memory"
+    NOT_CHANGED = "a change could not be made"
+
+
+class Change(NamedTuple):
+    """After so many passes a position holds another token; without one it is open again.
+
+    `hold`: nothing else is predicted there afterwards; else the decoder may revise it.
+    """
+
+    after: int
+    position: int
+    token: int | None = None
+    hold: bool = True
+
+
+FAILURES = (StopReason.BAD_LOGITS, StopReason.OUT_OF_MEMORY, StopReason.NOT_CHANGED)
 
 
 class Frame(NamedTuple):
@@ -67,7 +83,7 @@ class Decoded:
     @property
     def failed(self) -> bool:
         """True where decoding had to be given up; `stop_reason` says where."""
-        return self.reason in (StopReason.BAD_LOGITS, StopReason.OUT_OF_MEMORY)
+        return self.reason in FAILURES
 
     @property
     def tokens_per_forward(self) -> float:
@@ -91,6 +107,13 @@ class Step:
 
     def frames(self) -> list[Frame]:
         """The step row by row, without padding; one copy from the device for all of it."""
+        return self._frames(slice(None))
+
+    def frame(self, i: int) -> Frame:
+        """The i-th of its rows."""
+        return self._frames(slice(i, i + 1))[0]
+
+    def _frames(self, some: slice) -> list[Frame]:
         canvas, event, signals = self.canvas, self.event, self.event.signals
         action = event.action
         fraction = (
@@ -100,9 +123,9 @@ class Step:
         real = (canvas.progress, signals.confidence, fraction)
         table = torch.cat(
             (
-                torch.stack([column.float() for column in (*whole, *real)], dim=-1),
-                signals.top_tokens.float(),  # fp32 holds every token id below 2**24
-                signals.top_probs,
+                torch.stack([column[some].float() for column in (*whole, *real)], dim=-1),
+                signals.top_tokens[some].float(),  # fp32 holds every token id below 2**24
+                signals.top_probs[some],
             ),
             dim=-1,
         ).cpu()
@@ -110,7 +133,7 @@ class Step:
         marks = table[..., 2:4].bool().tolist()
         numbers = table[..., 4:7].tolist()
         tokens, probabilities = table[..., 7:11].long().tolist(), table[..., 11:].tolist()
-        columns = zip(self.rows, self.index, held, marks, numbers, strict=True)
+        columns = zip(self.rows[some], self.index[some], held, marks, numbers, strict=True)
         return [
             _frame(row, step, held, marks, numbers, tokens[i], probabilities[i])
             for i, (row, step, held, marks, numbers) in enumerate(columns)

@@ -19,7 +19,7 @@ from xpredflow.serve.failures import Refused, failure_of, response_of
 from xpredflow.serve.metrics import Metrics
 
 _log = logging.getLogger("xpredflow.serve")
-OPEN = ("/healthz", "/docs", "/openapi.json")  # answered without a token: they tell nothing
+OPEN = ("/", "/healthz", "/docs", "/openapi.json")  # answered without a token: they tell nothing
 NOT_BEGUN = 499  # as others log it: the client was gone before the answer began
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from typing import Annotated, Any
 
@@ -19,8 +19,10 @@ from xpredflow.serve.events import answer_events, event
 from xpredflow.serve.failures import Refused, failure_of, handle
 from xpredflow.serve.feed import Backend
 from xpredflow.serve.following import Following, Result
-from xpredflow.serve.jobs import Job, RowFailed
+from xpredflow.serve.jobs import Finished, Job, RowFailed
+from xpredflow.serve.live import LiveInfo, LiveRequest, live_events, live_info, live_job
 from xpredflow.serve.metrics import CONTENT_TYPE, Metrics
+from xpredflow.serve.pages import add_pages
 from xpredflow.serve.protocol import ChatRequest, Common, CompletionRequest, ErrorBody
 from xpredflow.serve.replies import ChatCompletion, Completion, Health, ModelCard, ModelList
 from xpredflow.serve.requests import Served, UnknownModel, chat_jobs, completion_jobs
@@ -42,11 +44,17 @@ def make_app(
         await asyncio.to_thread(backend.stop)
 
     app = FastAPI(
-        title="xpredflow", version=__version__, lifespan=lifespan, redoc_url=None, responses=ERRORS
+        title="xpredflow",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        responses=ERRORS,
     )
     app.state.desk = desk
     handle(app)
     _routes(app, desk)
+    add_pages(app)
     app.add_middleware(Access, config=config, metrics=desk.metrics)
     return app
 
@@ -66,6 +74,16 @@ def _routes(app: FastAPI, desk: "Desk") -> None:
         """Continue a text, or fill in what stands between it and a suffix."""
         jobs = completion_jobs(body, desk.served, desk.config)
         return await desk.answer(request, body, jobs, TextStyle(desk.served.name))
+
+    @app.post("/live", response_class=Response, responses={200: {"content": STREAM}})
+    async def live(body: Annotated[LiveRequest, Body()], request: Request) -> Any:
+        """Decode a prompt and send every pass, as the lines of a trace."""
+        return await desk.live(request, live_job(body, desk.served, desk.config))
+
+    @app.get("/live")
+    async def about_live() -> LiveInfo:
+        """What the page at / offers."""
+        return live_info(desk.served, desk.config)
 
     @app.get("/v1/models")
     async def models() -> ModelList:
@@ -125,7 +143,7 @@ class Desk:
                 await _unless_gone(request, following.accept())
                 if not body.stream:
                     results = await _unless_gone(request, following.results())
-                    self._count(request, following, results)
+                    self._count(request, sum(following.prompt_tokens), results)
                     usage = usage_of(following.prompt_tokens, body.n, results)
                     return style.whole(results, usage)
             events = self._events(request, body, following, style, began, until)
@@ -155,20 +173,26 @@ class Desk:
             usage=body.wants_usage,
             drafts=body.drafts,
             on_text=on_text,
-            on_end=lambda results: self._count(request, following, results),
+            on_end=lambda results: self._count(request, sum(following.prompt_tokens), results),
         )
-        try:
-            while True:
-                async with asyncio.timeout_at(until):
-                    text = await _unless_gone(request, anext(events, None))
-                if text is None:
-                    return
-                yield text
-        except Exception as error:  # the status is sent: what is wrong is said in the stream
-            yield event(failure_of(error).body)
+        async for text in _until(request, events, until):
+            yield text
 
-    def _count(self, request: Request, following: Following, results: list[Result]) -> None:
-        tokens = sum(following.prompt_tokens)
+    async def live(self, request: Request, job: Job) -> Any:
+        """The passes of a row as they come, once it is accepted."""
+        with ExitStack() as held:
+            held.enter_context(self.admission.places(1))
+            feed = self.backend.open(job)
+            held.callback(feed.close)
+            until = asyncio.get_running_loop().time() + self.config.max_seconds
+            async with asyncio.timeout_at(until):
+                first = await _unless_gone(request, feed.next())
+            events = live_events(
+                feed, first, lambda done: self._count(request, first.prompt_tokens, [done])
+            )
+            return EventStream(_until(request, events, until), held.pop_all())
+
+    def _count(self, request: Request, tokens: int, results: Sequence[Result | Finished]) -> None:
         self.metrics.on_answers(results, tokens)
         request.state.about |= {
             "prompt_tokens": tokens,
@@ -187,6 +211,19 @@ class EventStream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self.held:
             await super().__call__(scope, receive, send)
+
+
+async def _until(request: Request, events: AsyncIterator[str], until: float) -> AsyncIterator[str]:
+    """Events until they end, the client hangs up or the time is over."""
+    try:
+        while True:
+            async with asyncio.timeout_at(until):
+                text = await _unless_gone(request, anext(events, None))
+            if text is None:
+                return
+            yield text
+    except Exception as error:  # the status is sent: what is wrong is said in the stream
+        yield event(failure_of(error).body)
 
 
 async def _unless_gone(request: Request, work: Awaitable[Any]) -> Any:

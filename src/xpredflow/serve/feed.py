@@ -1,7 +1,7 @@
 """What a row reports, from the model's thread to the event loop: only the newest is kept.
 
 The model's thread never waits for a reader. One that is slow misses what lay between; since settled
-text only ever grows, it misses no text.
+text only ever grows, it misses no text. Lines of a trace wait for it, up to a bound.
 """
 
 import asyncio
@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from xpredflow.serve.jobs import Job, Update
+from xpredflow.serve.jobs import Job, RowFailed, Update
+
+MOST_UNREAD = 2**24  # characters of a trace that may wait for its reader
 
 
 class Feed(Protocol):
@@ -51,23 +53,31 @@ class Mailbox:
         self._lock = threading.Lock()
         self._newest: Update | Exception | None = None
         self._on_close = on_close
+        self._unread = 0
         self.closed = False
 
     def put(self, news: Update | Exception) -> None:
         """Replace what was not read; called by the model's thread."""
         with self._lock:
-            waiting = self._newest is not None
+            earlier, waiting = self._newest, self._newest is not None
+            if isinstance(news, Update):
+                self._unread += sum(map(len, news.lines))
+                news = news.behind(earlier) if isinstance(earlier, Update) else news
+            if self._unread > MOST_UNREAD:
+                news = RowFailed("the trace is read more slowly than it is made")
             self._newest = news
         if not waiting and not self.closed:
             try:
                 self._loop.call_soon_threadsafe(self._filled.set)
             except RuntimeError:  # the event loop has ended, and with it whoever listened
                 self.closed = True
+        if self._unread > MOST_UNREAD:
+            self.close()
 
     async def next(self) -> Update:
         await self._filled.wait()
         with self._lock:
-            news, self._newest = self._newest, None
+            news, self._newest, self._unread = self._newest, None, 0
             self._filled.clear()
         assert news is not None
         if isinstance(news, Exception):

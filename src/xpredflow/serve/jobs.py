@@ -4,10 +4,20 @@ A job is one row: one answer to one prompt. Its result is that of `xpredflow.gen
 prompt, decoder and options.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from xpredflow.slots.template import Template
+
+
+class TokenChange(NamedTuple):
+    """A `Change` as a client may write it: the token by its id or by its text; neither: open."""
+
+    after: int
+    position: int
+    token: int | None = None
+    text: str | None = None
+    hold: bool = True
 
 
 @dataclass(frozen=True)
@@ -22,6 +32,8 @@ class Job:
     partial: bool = False  # report after every pass, not only at the end
     drafts: bool = False  # with the text that may still change
     logprobs: int | None = None  # likeliest tokens beside the chosen one; None: no probabilities
+    trace: bool = False  # with every pass, as lines of a trace
+    changes: tuple[TokenChange, ...] = ()
 
 
 class Candidate(NamedTuple):
@@ -74,6 +86,11 @@ class Update:
     tokens: int  # of the settled text
     prompt_tokens: int
     done: Finished | None = None
+    lines: tuple[str, ...] = ()  # of its trace, since the update before
+
+    def behind(self, earlier: "Update") -> "Update":
+        """This update for a reader who has not read the one before: no line is lost."""
+        return replace(self, lines=earlier.lines + self.lines) if earlier.lines else self
 
 
 class RowFailed(Exception):

@@ -1,8 +1,11 @@
 """What /metrics says, in the words of Prometheus."""
 
+from collections.abc import Sequence
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from xpredflow.serve.following import Result
+from xpredflow.serve.jobs import Finished
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 PASSES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -38,7 +41,7 @@ class Metrics:
         self.running.set(running)
         self.waiting.set(waiting)
 
-    def on_answers(self, results: list[Result], prompt_tokens: int) -> None:
+    def on_answers(self, results: Sequence[Result | Finished], prompt_tokens: int) -> None:
         """A request is answered."""
         self.prompt_tokens.inc(prompt_tokens)
         for result in results:

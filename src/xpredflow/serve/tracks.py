@@ -5,12 +5,13 @@ from typing import NamedTuple
 from xpredflow.engine.prompts import Prompt, decode, encode, plain_ids
 from xpredflow.engine.rows import Row, before_end
 from xpredflow.engine.session import Session
-from xpredflow.engine.steps import Decoded, Step
+from xpredflow.engine.steps import Decoded, Step, StopReason
 from xpredflow.engine.text import split_settled
 from xpredflow.errors import InputError
 from xpredflow.serve.commitments import Commitments
 from xpredflow.serve.feed import Mailbox
 from xpredflow.serve.jobs import Filled, Finished, Job, RowFailed, Update
+from xpredflow.serve.tracing import Tracing, changes_of
 from xpredflow.slots.fill import Filling
 from xpredflow.types import Model
 
@@ -30,12 +31,13 @@ class Track:
         self.filling: Filling | None = None
         prompt = self._prompt(session.model, job)
         chat = {} if isinstance(prompt, list) or self.filling else {"chat": False}
-        options = {**job.options, **chat}
+        options = {**chat, **job.options}
+        changes = changes_of(job.changes, session.model)
         if job.suffix is not None or self.filling is not None:
             options.pop("gen_length", None)  # the gaps say how long the answer is
         if self.filling is not None:
             options["constraint"] = self.filling
-        self.ticket = session.submit(prompt, decoder=job.decoder, **options)  # type: ignore[arg-type]
+        self.ticket = session.submit(prompt, decoder=job.decoder, changes=changes, **options)  # type: ignore[arg-type]
         self.row: Row = session.row(self.ticket)
         asked = sum(map(len, self.row.blocks))
         self.prompt_tokens = self.row.length - asked
@@ -49,7 +51,12 @@ class Track:
         decoder = self.row.rule.decoder if self.row.rule is not None else None
         self.revises = getattr(decoder, "revises", True)
         self.commitments = None if job.logprobs is None else Commitments(self.model, job.logprobs)
-        mailbox.put(Update(0, "", "", 0, self.prompt_tokens))
+        self.tracing: Tracing | None = None
+        if job.trace:
+            settings, _ = session.resolved(job.decoder, options)
+            self.tracing = Tracing(session.model, job, self.row, settings, changes)
+        lines = () if self.tracing is None else (self.tracing.begin(),)
+        mailbox.put(Update(0, "", "", 0, self.prompt_tokens, lines=lines))
 
     def _prompt(self, model: Model, job: Job) -> Prompt:
         """What the session takes: gaps of a suffix or a template become open positions."""
@@ -74,6 +81,10 @@ class Track:
         """The i-th row of a Step is this one: say what can be said of it now."""
         if self.commitments is not None:
             self.commitments.add(step, i)
+        if self.tracing is not None:
+            lines = (self.tracing.frame(step, i),)
+            self.mailbox.put(Update(self.row.used, "", "", 0, self.prompt_tokens, lines=lines))
+            return
         if ended or not self.job.partial or self.mailbox.closed:
             return  # a row that has ended is hardened already: `finish` says the rest
         self.mailbox.put(self._partial(step, i))
@@ -98,6 +109,9 @@ class Track:
 
     def finish(self, done: Decoded) -> None:
         """The row's answer, or why there is none."""
+        if done.reason is StopReason.NOT_CHANGED:
+            self.mailbox.put(InputError(done.stop_reason))
+            return
         if done.failed:
             self.mailbox.put(RowFailed(done.stop_reason))
             return
@@ -114,7 +128,8 @@ class Track:
             positions = [p for block in self.row.blocks for p in block]
             committed = self.commitments.of(positions[: len(ids)], ids)
         answer = Finished(text, len(ids), done.passes, done.stop_reason, ended, committed, slots)
-        self.mailbox.put(Update(done.passes, text, "", len(ids), self.prompt_tokens, answer))
+        lines = () if self.tracing is None else self.tracing.finish(done)
+        self.mailbox.put(Update(done.passes, text, "", len(ids), self.prompt_tokens, answer, lines))
 
 
 def done_early(done: Decoded, ends: tuple[int, ...]) -> bool:

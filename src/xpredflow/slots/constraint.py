@@ -14,9 +14,9 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
+from xpredflow.engine.rows import RULED_OUT
 from xpredflow.slots.automaton import FILLER, FIRST_CONTENT, Automaton
 
-RULED_OUT = -3e4  # a logit that leaves no probability, and is finite in half precision too
 FLOOR = 1e-30  # what is allowed keeps a chance, however unlikely the model finds it
 
 

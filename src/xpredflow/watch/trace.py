@@ -10,11 +10,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Unpack
 
 from xpredflow.decoders import effective_settings
+from xpredflow.engine.branch import checked_changes
 from xpredflow.engine.loop import decode_rows, make_rows
 from xpredflow.engine.prompts import Prompts, numbered
 from xpredflow.engine.request import DecodeOptions, Options, resolve
 from xpredflow.engine.rows import Row
-from xpredflow.engine.steps import Decoded, Frame, Step
+from xpredflow.engine.steps import Change, Decoded, Frame, Step, StopReason
+from xpredflow.errors import InputError
 from xpredflow.models.wrap import check_model
 from xpredflow.tasks.base import Verdict
 from xpredflow.types import Decoder, Model
@@ -125,12 +127,18 @@ class Trace:
     text: TokenText = field(default_factory=lambda: TokenText(None), compare=False)
 
     @classmethod
-    def of(cls, header: Header, steps: Iterable[Step], text: TokenText) -> "Trace":
-        """Drain the steps."""
+    def of(
+        cls,
+        header: Header,
+        steps: Iterable[Step],
+        text: TokenText,
+        changes: Sequence[Change] = (),
+    ) -> "Trace":
+        """Drain the steps; `changes` are those of its rows."""
         frames: list[Frame] = []
         decoded: list[Decoded] = []
         for step in steps:
-            frames += step.frames()
+            frames += [with_changes(frame, changes) for frame in step.frames()]
             decoded += step.finished
         return cls(header, frames, sorted(decoded, key=lambda done: done.row), {}, text)
 
@@ -185,14 +193,37 @@ def record(
     *,
     decoder: str | Decoder | None = None,
     title: str = "",
+    changes: Sequence[Change] = (),
     **options: Unpack[DecodeOptions],
 ) -> Trace:
-    """Decode and keep every pass; options are those of `generate`."""
+    """Decode and keep every pass; options are those of `generate`.
+
+    After the pass of each of the `changes`, every row goes on from its changed state.
+    """
     settings, rules = resolve(decoder, dict(options), check_model(model))
     check_model(model, rules)
     rows = make_rows(model, prompts, settings)
+    for row in rows:
+        row.changes = checked_changes(changes, row, model)
     asked = list(numbered(prompts, settings.first_row).values())
     name = decoder if isinstance(decoder, str) else ""
     header = Header.of(model, rows, asked, rules, settings, name=name, title=title)
     steps = decode_rows(model, rows, rules, settings)
-    return Trace.of(header, steps, TokenText(model.tokenizer))
+    trace = Trace.of(header, steps, TokenText(model.tokenizer), changes)
+    for done in trace.decoded:
+        if done.reason is StopReason.NOT_CHANGED:
+            raise InputError(done.stop_reason)
+    return trace
+
+
+def with_changes(frame: Frame, changes: Sequence[Change]) -> Frame:
+    """A pass as it is left when its changes are made: a token is committed, or open again."""
+    tokens, progress, committed = list(frame.tokens), list(frame.progress), list(frame.committed)
+    due = [change for change in changes if change.after == frame.step + 1]
+    for change in due:
+        if change.position in frame.positions:
+            place = frame.positions.index(change.position)
+            tokens[place] = tokens[place] if change.token is None else change.token
+            progress[place] = float(change.token is not None)
+            committed[place] = change.token is not None
+    return frame._replace(tokens=tokens, progress=progress, committed=committed) if due else frame

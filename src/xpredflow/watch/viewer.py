@@ -2,8 +2,8 @@
 
 write_page("page.html", read_traces("run.jsonl"))
 
-The page's parts lie in watch/page. It is handed the lines of the traces, compressed; a page that a
-server sends could hand the same lines on as they come.
+The page's parts lie in watch/page. It is handed the lines of the traces, compressed; the page that
+a server sends gets the same lines from it as they come.
 """
 
 import base64
@@ -22,7 +22,7 @@ from xpredflow.watch.trace import Trace
 from xpredflow.watch.trace_encoder import encode
 
 MOST_COLUMNS = 4
-SCRIPTS = ("trace.js", "answer.js", "heatmap.js", "details.js", "player.js", "recorded.js")
+SCRIPTS = ("trace.js", "answer.js", "heatmap.js", "details.js", "player.js")
 
 
 def write_page(path: str | Path, traces: Sequence[Trace], title: str = "") -> Path:
@@ -37,17 +37,32 @@ def build_page(traces: Sequence[Trace], title: str = "") -> str:
     check_columns(traces)
     lines = "".join(line + "\n" for trace in traces for line in encode(trace))
     packed = base64.b64encode(zlib.compress(lines.encode(), 7)).decode()
-    style, script = part("style.css"), "\n".join(map(part, SCRIPTS))
+    trace = f'<script type="text/plain" id="trace">{packed}</script>\n'
+    return _filled(title, part("style.css"), "recorded.js", trace=trace)[0]
+
+
+def build_live_page() -> tuple[str, str]:
+    """The page of a server, which decodes what it is asked to; and the policy it stands under."""
+    style = part("style.css") + part("live.css")
+    return _filled("", style, "live.js", form=part("ask.html"), policy="; connect-src 'self'")
+
+
+def _filled(
+    title: str, style: str, main: str, *, form: str = "", trace: str = "", policy: str = ""
+) -> tuple[str, str]:
+    script = "\n".join(map(part, (*SCRIPTS, main)))
     # whatever gets into the page, only this script and this style are obeyed
+    rules = f"{style_policy(style)}; script-src '{digest(script)}'{policy}"
     filled = {
         "TITLE": html.escape(title or "xpredflow: how an answer settles"),
-        "POLICY": f"{style_policy(style)}; script-src '{_digest(script)}'",
+        "POLICY": rules,
         "STYLE": style,
+        "FORM": form,
         "SCRIPT": script,
-        "TRACE": packed,
+        "TRACE": trace,
     }
     # in one go: what is filled in may itself look like a place to fill in
-    return re.sub("%([A-Z]+)%", lambda place: filled[place[1]], part("page.html"))
+    return re.sub("%([A-Z]+)%", lambda place: filled[place[1]], part("page.html")), rules
 
 
 def check_columns(traces: Sequence[Trace]) -> None:
@@ -76,7 +91,7 @@ def page_path(path: str | Path) -> Path:
 def style_policy(style: str) -> str:
     """A policy under which nothing is loaded and only this style sheet is obeyed."""
     rules = ("default-src 'none'", "base-uri 'none'", "form-action 'none'")
-    return "; ".join((*rules, f"style-src '{_digest(style)}'"))
+    return "; ".join((*rules, f"style-src '{digest(style)}'"))
 
 
 def part(name: str) -> str:
@@ -84,5 +99,6 @@ def part(name: str) -> str:
     return (files("xpredflow.watch") / "page" / name).read_text(encoding="utf-8")
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Of a part of a page, as its policy names it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

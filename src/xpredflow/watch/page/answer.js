@@ -86,7 +86,7 @@ class AnswerView {
     const words = used === 1 ? "1 pass" : `${used} passes`;
     this.tokens.setAttribute("aria-label",
       `Answer of ${recording.title} after pass ${Math.min(pass, recording.passes)} of ${recording.passes}`);
-    const reason = decoded ? decoded.stop_reason : "not finished";
+    const reason = decoded ? decoded.stop_reason : recording.failure || (recording.live ? "decoding…" : "not finished");
     this.status.textContent = over ? `${words}: ${reason}` : `pass ${pass} of at most ${recording.layout.budget}`;
     this.verdict.hidden = !(over && verdict);
     if (over && verdict) {

@@ -4,7 +4,8 @@ class Details {
   constructor(root) {
     this.root = root;
     this.jump = () => {};
-    this.branch = null; // a live page sets it: called with what to branch from
+    this.branch = null; // a live page sets it: called with what to change, and where
+    this.hold = true;
   }
 
   show(recording, place, pass) {
@@ -23,7 +24,7 @@ class Details {
       element("div", { class: "facts" },
         this.numbers(recording, place, at), this.candidates(recording, place, at),
         this.history(recording, place, at)));
-    if (this.branch) this.root.append(this.branchButton(recording, place, at));
+    if (this.branch) this.root.append(this.branchForm(recording, place, at));
   }
 
   numbers(recording, place, pass) {
@@ -63,10 +64,28 @@ class Details {
     return element("section", { "aria-label": "History" }, element("p", { class: "caption" }, "history"), list);
   }
 
-  branchButton(recording, place, pass) {
-    const button = element("button", { type: "button", class: "branch" }, "Branch from here");
-    button.addEventListener("click", () => this.branch({ recording, place, pass }));
-    return button;
+  branchForm(recording, place, pass) {
+    // What else the position could hold: a candidate, a token by its text, or nothing.
+    const form = element("fieldset", { class: "branch" }, element("legend", {}, "Branch: decode on from this pass with"));
+    if (!inside(recording.frame(pass), place)) {
+      form.append(element("p", {}, "another pass: this position was not decoded in this one"));
+      return form;
+    }
+    const held = element("input", { type: "checkbox" });
+    held.checked = this.hold;
+    held.addEventListener("change", () => { this.hold = held.checked; });
+    const add = (label, choice) => {
+      const button = element("button", { type: "button" }, label);
+      button.addEventListener("click", () => this.branch({ recording, place, pass, hold: this.hold, ...choice() }));
+      form.append(button);
+    };
+    for (const { token } of recording.candidates(pass, place)) add(quoted(recording, token), () => ({ token }));
+    const text = element("input", { type: "text", maxlength: 256, "aria-label": "Text of another token" });
+    form.append(text);
+    add("this text", () => (text.value ? { text: text.value } : {}));
+    add("re-mask", () => ({}));
+    form.append(element("label", {}, held, " hold it: the decoder may not revise it"));
+    return form;
   }
 }
 

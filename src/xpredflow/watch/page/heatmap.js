@@ -48,6 +48,8 @@ class HeatMap {
     const width = recording.positions.length, passes = recording.passes;
     const height = Math.min(passes, MOST_ROWS);
     this.drawn = passes;
+    this.root.hidden = !passes;
+    if (!passes) return;
     canvas.width = width;
     canvas.height = height;
     canvas.setAttribute("aria-label", `Progress of ${width} positions over ${passes} passes of ${recording.title}`);
@@ -73,7 +75,7 @@ class HeatMap {
   show(pass, place) {
     const { recording } = this;
     if (recording.passes !== this.drawn) this.draw();
-    const share = Math.min(pass, recording.passes) / recording.passes;
+    const share = Math.min(pass, recording.passes) / Math.max(recording.passes, 1);
     this.cursor.style.top = `${100 * share}%`;
     this.column.hidden = place < 0;
     this.column.style.left = `${(100 * (place + 0.5)) / recording.positions.length}%`;

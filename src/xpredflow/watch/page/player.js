@@ -14,6 +14,7 @@ class Player {
     this.pass = 0;
     this.speed = 1;
     this.views = [];
+    this.decorate = () => {}; // a live page adds what it needs to a column
     this.chosen = { column: 0, place: -1 };
     for (const speed of SPEEDS) this.parts.speed.append(element("option", { value: speed }, `${speed}×`));
     this.parts.speed.value = "1";
@@ -52,6 +53,7 @@ class Player {
     this.views = group.map((recording, column) => {
       const view = new AnswerView(recording, column + 1, (place, now) => this.select(column, place, now));
       view.heat.jump = (pass) => { this.pause(); this.go(pass); };
+      this.decorate(view);
       return view;
     });
     this.parts.columns.replaceChildren(...this.views.map((view) => view.root));
@@ -160,6 +162,7 @@ class Player {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("textarea, input:not([type=range])") && event.key !== "Escape") return;
     if (["SELECT", "INPUT", "BUTTON", "SUMMARY"].includes(event.target.tagName) && this.isTheirs(event)) return;
     const acts = {
       " ": () => this.toggle(),
@@ -193,6 +196,7 @@ class Player {
 
   walk(by) {
     const { column, place } = this.chosen;
+    if (!this.views[column]) return;
     const count = this.views[column].spans.length;
     this.chosen.kept = false;
     this.select(column, Math.max(0, Math.min(place + by, count - 1)), true);
