@@ -62,7 +62,8 @@ def load(
     The name wins over a directory of that name: write ./tiny for the directory. `dtype` None keeps
     what is stored (on a CPU, float32 in place of float16), 'auto' takes what the machine has memory
     and instructions for; `device` None takes the accelerator where there is one.
-    `quantize` ('int8', 'int4') packs the matrices: such a model only decodes.
+    `quantize` ('int8', 'int4') packs the matrices: such a model only decodes, and so does one
+    that GPTQ or AWQ stored in 4 bits unless it is 'none'.
 
     The others say what a checkpoint's files leave out; `source` may say it too, as in
     "owner/name+mask=5+block=32". `mask` and `eos` are tokens or ids; `shift=1`: the logits at a

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -12,16 +13,18 @@ from xpredflow.models.base import MaskedDiffusionModel, Place, on_meta
 from xpredflow.models.config import check_sizes, check_stored_dtype
 from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
+from xpredflow.models.int4_layouts import StoredInt4, layout_of, whole_matrices
 from xpredflow.models.masked_lm import is_masked_lm, load_masked_lm
 from xpredflow.models.overrides import NO_OVERRIDES, Overrides, completed
 from xpredflow.models.precision import AUTO, choose
 from xpredflow.models.quantize import (
+    NONE,
     PackedWeight,
     Quantize,
     as_quantize,
+    is_kept,
     is_packable,
     make_room,
-    refuse_packed_layout,
 )
 from xpredflow.models.shards import NAMES, Stored, stored_tensors
 from xpredflow.models.source import (
@@ -49,11 +52,12 @@ def load(
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
 
     On a CPU, float16 becomes float32 unless `dtype` says otherwise; 'auto' takes what the machine
-    has memory and instructions for. `quantize` keeps the matrices in 'int8' or 'int4'.
+    has memory and instructions for. `quantize` keeps the matrices in 'int8' or 'int4'; files of
+    GPTQ and AWQ stay in their 4 bits unless it is 'int8' or 'none'.
     No code of the checkpoint is run, and memory peaks at hardly more than the weights.
     """
     target, packed = as_device(device), as_quantize(quantize)
-    is_chosen_here = dtype == AUTO and packed is None
+    is_chosen_here = dtype == AUTO and packed is None and quantize != NONE
     wanted = None if dtype == AUTO else as_dtype(dtype)
     # The small files first: a checkpoint that cannot be read is not worth its download.
     directory = locate(source, revision, SMALL)
@@ -67,18 +71,23 @@ def load(
                 " stay as they are: leave it out"
             )
         return load_masked_lm(source, config, wanted, target, revision)
-    refuse_packed_layout(config)
+    layout = layout_of(config)
+    config.pop("quantization_config", None)
+    is_kept_packed = layout is not None and quantize in (None, "int4")
     family = family_of(config)
     tokenizer = load_tokenizer(directory)
     config = completed(config, overrides, tokenizer, directory, name)
     if not local:
         on_meta(family, config)
     directory = locate(source, revision, WEIGHTS)
-    stored = stored_tensors(directory)
+    stored = whole_matrices(stored_tensors(directory), layout, is_kept_packed)
     check_sizes(config, {key: tensor.shape for key, tensor in stored.items()})
-    check_stored_dtype(config, {NAMES[tensor.dtype] for tensor in stored.values()})
+    if layout is None:
+        check_stored_dtype(config, {NAMES[tensor.dtype] for tensor in stored.values()})
     model = on_meta(family, config)
-    if is_chosen_here:
+    if is_chosen_here and is_kept_packed:
+        model.chosen_because = "weights in int4, as they are stored"
+    elif is_chosen_here:
         choice = choose(stored.values(), model.embedding.numel(), target)
         wanted, packed = choice.format.dtype, choice.format.quantize
         model.chosen_because = choice.why
@@ -92,7 +101,7 @@ def load(
 
 def fill(
     model: MaskedDiffusionModel,
-    stored: dict[str, Stored],
+    stored: Mapping[str, Stored | StoredInt4],
     dtype: torch.dtype | None,
     device: torch.device,
     quantize: Quantize | None = None,
@@ -107,21 +116,23 @@ def fill(
         check_one_dtype(places, shells, stored, model.precise)
     filled: dict[str, Tensor] = {}
     packed: dict[str, PackedWeight] = {}
-    model.quantized = quantize
+    model.quantized = quantize or ("int4" if any(map(is_kept, stored.values())) else None)
     table, (_, _, head) = shells[_table_name(model)], model.trunk()
     for key, tensor in stored.items():
         if key not in places:
             continue
         name, row = places[key]
-        packs = quantize and is_packable(name, shells[name], table, model.precise)
+        packs = is_packable(name, shells[name], table, model.precise) and (
+            name in packed or (name not in filled and (quantize is not None or is_kept(tensor)))
+        )
         if name not in filled and name not in packed:
             kind = dtype or _computed_in(tensor.dtype, device)
             if dtype is None and kind != tensor.dtype:
                 model.narrow_dtype = tensor.dtype
             if re.search(model.precise, name):
                 kind = torch.promote_types(kind, tensor.dtype)
-            if quantize and packs:
-                packed[name] = make_room(model, name, quantize, head, kind, device)
+            if packs:
+                packed[name] = make_room(model, name, quantize, head, tensor, kind, device)
             else:
                 filled[name] = torch.empty(shells[name].shape, dtype=kind, device=device)
                 assign(model, name, filled[name])
@@ -157,7 +168,10 @@ def assign(model: nn.Module, name: str, tensor: Tensor) -> None:
 
 
 def check(
-    places: dict[str, Place], shells: dict[str, Tensor], stored: dict[str, Stored], ignored: str
+    places: dict[str, Place],
+    shells: dict[str, Tensor],
+    stored: Mapping[str, Stored | StoredInt4],
+    ignored: str,
 ) -> None:
     """Refuse missing, unexpected and mis-shaped tensors, by name."""
     missing = [key for key in places if key not in stored]
@@ -181,7 +195,10 @@ def check(
 
 
 def check_one_dtype(
-    places: dict[str, Place], shells: dict[str, Tensor], stored: dict[str, Stored], precise: str
+    places: dict[str, Place],
+    shells: dict[str, Tensor],
+    stored: Mapping[str, Stored | StoredInt4],
+    precise: str,
 ) -> None:
     """Matrices of several dtypes cannot be multiplied as stored; norms and routers may differ."""
     matrices = [

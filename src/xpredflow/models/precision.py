@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
+from xpredflow.models.int4_layouts import StoredInt4
 from xpredflow.models.machine import free_bytes, multiplies_bfloat16
 from xpredflow.models.quantize import Quantize
 from xpredflow.models.shards import Stored
@@ -45,7 +46,7 @@ class Choice:
     why: str
 
 
-def choose(stored: Iterable[Stored], table: int, device: torch.device) -> Choice:
+def choose(stored: Iterable[Stored | StoredInt4], table: int, device: torch.device) -> Choice:
     """The format for tensors of a checkpoint whose embedding table has so many entries."""
     sizes = [(tensor.size, tensor.dtype) for tensor in stored]
     weights, kind = sum(size for size, _ in sizes), max(sizes, key=lambda pair: pair[0])[1]
