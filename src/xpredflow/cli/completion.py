@@ -96,7 +96,7 @@ def dtype_names(incomplete: str) -> Offers:
 
 def quantize_names(incomplete: str) -> Offers:
     """Formats that matrices can be packed in."""
-    return _matching(incomplete, dict.fromkeys(("int8", "int4"), ""))
+    return _matching(incomplete, dict.fromkeys(("int8", "int4", "none"), ""))
 
 
 def cache_names(incomplete: str) -> Offers:

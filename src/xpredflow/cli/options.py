@@ -44,8 +44,9 @@ Quantize = Annotated[
     str | None,
     _text(
         "--quantize",
-        metavar="int8|int4",
-        help="Keep matrices in so many bits: a half or a third of bfloat16's memory.",
+        metavar="int8|int4|none",
+        help="Keep matrices in so many bits: a half or a third of bfloat16's memory. none unpacks"
+        " what GPTQ or AWQ stored in 4 bits.",
         offers=complete.quantize_names,
     ),
 ]

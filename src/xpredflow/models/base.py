@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
+from xpredflow.errors import InputError
 from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.cache import BlockCache
 from xpredflow.models.defaults import NO_DEFAULTS, Defaults
@@ -207,9 +208,15 @@ class MaskedDiffusionModel(nn.Module):
         """The same for an approximate cache, which only a bidirectional model has a use for."""
         if self.block_size is not None:
             return None
+        if self.team is not None:
+            raise InputError(
+                "cache is set, but several processes hold the model together (tensor_parallel),"
+                " which decode without one: leave out one of the two"
+            )
         table = self.embedding
         room = (slots, length, self.shape.kv_heads, self.shape.head_dim)
-        return FrozenCache(room, self.shape.layers, table.dtype, table.device, self.shape.shift)
+        devices = self.layer_devices or [table.device] * self.shape.layers
+        return FrozenCache(room, devices, table.dtype, self.shape.shift)
 
 
 class _Uninitialised(TorchFunctionMode):

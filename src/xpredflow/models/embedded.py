@@ -64,7 +64,8 @@ def load(
     The name wins over a directory of that name: write ./tiny for the directory. `dtype` None keeps
     what is stored (on a CPU, float32 in place of float16), 'auto' takes what the machine has memory
     and instructions for; `device` None takes the accelerator where there is one.
-    `quantize` ('int8', 'int4') packs the matrices: such a model only decodes.
+    `quantize` ('int8', 'int4') packs the matrices: such a model only decodes, and so does one
+    that GPTQ or AWQ stored in 4 bits unless it is 'none'.
 
     `device_map` spreads the layers over all accelerators ('auto') or some, "cuda:0,cuda:1".
     `tensor_parallel` shares every matrix out among the processes of torchrun, which each call this.

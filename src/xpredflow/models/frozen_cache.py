@@ -6,6 +6,8 @@ are stored anew, and attend to what the others held then: `prefix` gives the blo
 it, `dual` the block alone. Without a cache those others would change with every pass.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -22,12 +24,11 @@ class FrozenCache(BlockCache):
     def __init__(
         self,
         shape: tuple[int, int, int, int],
-        layers: int,
+        layers: Sequence[torch.device],
         dtype: torch.dtype,
-        device: torch.device,
         lead: int = 0,
     ) -> None:
-        super().__init__(shape, layers, dtype, device)
+        super().__init__(shape, layers, dtype)
         self.lead = lead
         self.is_filled = [False] * len(self.lengths)
 

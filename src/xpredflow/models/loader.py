@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -12,17 +13,19 @@ from xpredflow.models.base import MaskedDiffusionModel, Place, on_meta
 from xpredflow.models.config import check_sizes, check_stored_dtype
 from xpredflow.models.defaults import read_defaults
 from xpredflow.models.families import family_of
+from xpredflow.models.int4_layouts import StoredInt4, layout_of, whole_matrices
 from xpredflow.models.masked_lm import is_masked_lm, load_masked_lm
 from xpredflow.models.overrides import NO_OVERRIDES, Overrides, completed
 from xpredflow.models.placement import Placement, every_device, place_layers
 from xpredflow.models.precision import AUTO, choose
 from xpredflow.models.quantize import (
+    NONE,
     PackedWeight,
     Quantize,
     as_quantize,
+    is_kept,
     is_packable,
     make_room,
-    refuse_packed_layout,
 )
 from xpredflow.models.shards import NAMES, Stored, stored_tensors
 from xpredflow.models.source import (
@@ -55,8 +58,9 @@ def load(
     """A checkpoint from a directory or a hub id; `dtype` None keeps what is stored.
 
     On a CPU, float16 becomes float32 unless `dtype` says otherwise; 'auto' takes what the machine
-    has memory and instructions for. `quantize` keeps the matrices in 'int8' or 'int4'. On the meta
-    device nothing is read: `unread` says where the tensors are.
+    has memory and instructions for. `quantize` keeps the matrices in 'int8' or 'int4'; files of
+    GPTQ and AWQ stay in their 4 bits unless it is 'int8' or 'none'. On the meta device nothing is
+    read: `unread` says where the tensors are.
     `device_map` spreads the layers over every accelerator ('auto'), or over those that it names.
     With `tensor_parallel` all processes of torchrun hold the model together: the first one gets it,
     in the others this call computes their parts of its passes and ends with them.
@@ -64,7 +68,7 @@ def load(
     """
     devices = as_devices(device, device_map, tensor_parallel)
     target, packed = devices[0], as_quantize(quantize)
-    is_chosen_here = dtype == AUTO and packed is None
+    is_chosen_here = dtype == AUTO and packed is None and quantize != NONE
     wanted = None if dtype == AUTO else as_dtype(dtype)
     # The small files first: a checkpoint that cannot be read is not worth its download.
     directory = locate(source, revision, SMALL)
@@ -82,19 +86,29 @@ def load(
             raise InputError(f"{asked} is set, but {name!r} is run by transformers: leave it out")
         at = torch.device("cpu") if target.type == "meta" else target  # it reads its own files
         return load_masked_lm(source, config, wanted, at, revision)
+    layout = layout_of(config)
+    config.pop("quantization_config", None)
+    is_kept_packed = layout is not None and quantize in (None, "int4")
+    if layout is not None and tensor_parallel:
+        raise InputError(
+            f"tensor_parallel is set, but {name!r} is stored in 4 bits ({layout}), whose matrices"
+            " are not cut: leave it out, or load the unquantised checkpoint"
+        )
     team = Team() if tensor_parallel else None
-    refuse_packed_layout(config)
     family = family_of(config)
     tokenizer = load_tokenizer(directory)
     config = completed(config, overrides, tokenizer, directory, name)
     if not local:
         on_meta(family, config)
     directory = locate(source, revision, WEIGHTS)
-    stored = stored_tensors(directory)
+    stored = whole_matrices(stored_tensors(directory), layout, is_kept_packed)
     check_sizes(config, {key: tensor.shape for key, tensor in stored.items()})
-    check_stored_dtype(config, {NAMES[tensor.dtype] for tensor in stored.values()})
+    if layout is None:
+        check_stored_dtype(config, {NAMES[tensor.dtype] for tensor in stored.values()})
     model = on_meta(family, config)
-    if is_chosen_here:
+    if is_chosen_here and is_kept_packed:
+        model.chosen_because = "weights in int4, as they are stored"
+    elif is_chosen_here:
         processes = 1 if team is None else team.split.world
         choice = choose(stored.values(), model.embedding.numel(), target, processes)
         if team is not None:  # what is free differs between processes, the format may not
@@ -120,7 +134,7 @@ def load(
 
 def fill(
     model: MaskedDiffusionModel,
-    stored: dict[str, Stored],
+    stored: Mapping[str, Stored | StoredInt4],
     dtype: torch.dtype | None,
     where: torch.device | Placement,
     quantize: Quantize | None = None,
@@ -141,16 +155,23 @@ def fill(
     shells = model.state_dict()
     filled: dict[str, Tensor] = {}
     packed: dict[str, PackedWeight] = {}
-    model.quantized = quantize
-    if isinstance(where, torch.device) and where.type == "meta":
-        model.unread = stored
+    model.quantized = quantize or ("int4" if any(map(is_kept, stored.values())) else None)
+    is_read = isinstance(where, Placement) or where.type != "meta"
+    whole_ones = {key: tensor for key, tensor in stored.items() if isinstance(tensor, Stored)}
+    if not is_read and len(whole_ones) == len(stored):
+        model.unread = whole_ones
     table, (_, _, head) = shells[_table_name(model)], model.trunk()
     for key, whole in stored.items():
         if key not in places:
             continue
         name, row = places[key]
-        tensor = parts[name].of(whole) if name in parts else whole
-        packs = quantize and is_packable(name, shells[name], table, model.precise)
+        if name in parts and isinstance(whole, Stored):
+            tensor = parts[name].of(whole)
+        else:
+            tensor = whole
+        packs = is_packable(name, shells[name], table, model.precise) and (
+            name in packed or (name not in filled and (quantize is not None or is_kept(whole)))
+        )
         if name not in filled and name not in packed:
             device = where.of(name) if isinstance(where, Placement) else where
             kind = dtype or _computed_in(tensor.dtype, device)
@@ -158,12 +179,12 @@ def fill(
                 model.narrow_dtype = tensor.dtype
             if re.search(model.precise, name):
                 kind = torch.promote_types(kind, tensor.dtype)
-            if quantize and packs:
-                packed[name] = make_room(model, name, quantize, head, kind, device)
+            if packs:
+                packed[name] = make_room(model, name, quantize, head, tensor, kind, device)
             else:
                 filled[name] = torch.empty(shells[name].shape, dtype=kind, device=device)
                 assign(model, name, filled[name])
-        if model.unread is not None:
+        if not is_read:
             continue
         if packs:
             packed[name].read(tensor, row)

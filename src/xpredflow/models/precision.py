@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
+from xpredflow.models.int4_layouts import StoredInt4
 from xpredflow.models.machine import free_bytes, multiplies_bfloat16
 from xpredflow.models.quantize import Quantize
 from xpredflow.models.shards import Stored
@@ -46,7 +47,7 @@ class Choice:
 
 
 def choose(
-    stored: Iterable[Stored], table: int, device: torch.device, processes: int = 1
+    stored: Iterable[Stored | StoredInt4], table: int, device: torch.device, processes: int = 1
 ) -> Choice:
     """The format for tensors of a checkpoint whose embedding table has so many entries.
 

@@ -19,6 +19,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from xpredflow.errors import InputError, unknown_name
+from xpredflow.models.int4_layouts import StoredInt4
 from xpredflow.models.shards import Stored
 from xpredflow.models.split import Piece
 
@@ -26,6 +27,7 @@ Quantize = Literal["int8", "int4"]
 GROUPS = (128, 64, 32, 16, 8)  # columns with a scale of their own in int4: the largest that divides
 UNPACKED_AT_ONCE = 2**24  # weights that are held unpacked beside the packed ones
 READ_AT_ONCE = 2**15  # weights held unpacked while they are read: larger parts leave larger holes
+NONE = "none"  # in place of a format: unpack what is stored packed
 Index = int | slice | Tensor | tuple[int, slice]
 
 
@@ -33,30 +35,37 @@ class PackedWeight(nn.Module):
     """A matrix, or a stack of them, in `bits` bits; `shape` and `dtype` are those of the weights.
 
     int8 has one scale per row. int4 has a scale and an offset per group of columns, and two weights
-    in a byte. It is made empty and written a few rows at a time, so that the weights need not be
-    held unpacked.
+    in a byte; `places` says where each column is, where groups are not made of neighbours. It is
+    made empty and written a few rows at a time, so that the weights need not be held unpacked.
     """
 
     values: Tensor
     scale: Tensor
     offset: Tensor | None
+    places: Tensor | None
 
     def __init__(
-        self, shape: tuple[int, ...], bits: int, dtype: torch.dtype, device: torch.device
+        self,
+        shape: tuple[int, ...],
+        bits: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        group: int | None = None,
     ) -> None:
         super().__init__()
         self.shape, self.bits, self.dtype = shape, bits, dtype
         *rows, columns = shape
         if bits == 8:
-            sizes, scales, kind = shape, (*rows, 1), torch.int8
+            sizes, scales, kind, self.group = shape, (*rows, 1), torch.int8, columns
         else:
-            group = group_size(columns)
-            sizes, kind = (*rows, columns // group, group // 2), torch.uint8
-            scales = (*rows, columns // group, 1)
+            self.group = group or group_size(columns)
+            sizes, kind = (*rows, columns // self.group, self.group // 2), torch.uint8
+            scales = (*rows, columns // self.group, 1)
         self.register_buffer("values", torch.empty(sizes, dtype=kind, device=device))
         self.register_buffer("scale", torch.empty(scales, device=device))
         offset = None if bits == 8 else torch.empty(scales, device=device)
         self.register_buffer("offset", offset)
+        self.register_buffer("places", None)
 
     @classmethod
     def of(cls, weight: Float[Tensor, "*X O I"], bits: int) -> "PackedWeight":
@@ -67,13 +76,16 @@ class PackedWeight(nn.Module):
 
     def write(self, index: Index, weight: Float[Tensor, "*X O I"]) -> None:
         """Pack some rows of a matrix, or of a matrix of the stack, into their place."""
-        pack = _to_int8 if self.bits == 8 else _to_int4
-        for buffer, part in zip((self.values, self.scale, self.offset), pack(weight), strict=True):
+        parts = _to_int8(weight) if self.bits == 8 else _to_int4(weight, self.group)
+        for buffer, part in zip((self.values, self.scale, self.offset), parts, strict=True):
             if buffer is not None and part is not None:
                 buffer[index] = part
 
-    def read(self, stored: Stored | Piece, place: int | None = None) -> None:
+    def read(self, stored: Stored | StoredInt4 | Piece, place: int | None = None) -> None:
         """Take a tensor from its file: the whole weight, or the matrix at a place of the stack."""
+        if isinstance(stored, StoredInt4):
+            self._read_packed(stored, slice(None) if place is None else place)
+            return
         rows, columns = stored.shape[0], math.prod(stored.shape[1:])
         step = max(1, READ_AT_ONCE // columns)
         room = torch.empty(
@@ -86,10 +98,38 @@ class PackedWeight(nn.Module):
             where = slice(start, start + part.shape[0])
             self.write(where if place is None else (place, where), weight)
 
+    def _read_packed(self, stored: StoredInt4, place: int | slice) -> None:
+        """Take over the numbers as they are stored, where their groups are ours."""
+        matrix = stored.matrix()
+        if not stored.kept:
+            self.write(place, matrix.weight())
+            return
+        order = matrix.order()
+        in_groups = torch.arange(len(order)) // self.group
+        if stored.group != self.group or not torch.equal(matrix.groups[order], in_groups):
+            raise InputError(
+                f"tensor {stored.qweight.key!r}: its groups have not {self.group} columns each, as"
+                f" they would have to in 4 bits; load it with quantize={NONE!r} or 'int8'"
+            )
+        numbers = matrix.numbers[:, order].unflatten(-1, (-1, self.group))
+        self.values[place] = _pairs(numbers).to(self.values.device)
+        self.scale[place] = matrix.scale.unsqueeze(-1).to(self.scale)
+        assert self.offset is not None
+        self.offset[place] = matrix.offset.unsqueeze(-1).to(self.scale)
+        if not torch.equal(order, torch.arange(len(order))):
+            if self.places is None:
+                places = torch.arange(len(order), device=self.scale.device)
+                self.places = places.repeat(*self.shape[:-2], 1).view(*self.shape[:-2], -1)
+            self.places[place] = order.argsort().to(self.places)
+
     def __getitem__(self, index: int | slice | Tensor) -> Float[Tensor, "..."]:
         """Some rows of a matrix or some matrices of a stack, unpacked."""
         offset = None if self.offset is None else self.offset[index]
-        return _unpacked(self.values[index], self.scale[index], offset).to(self.dtype)
+        weight = _unpacked(self.values[index], self.scale[index], offset).to(self.dtype)
+        if self.places is None:
+            return weight
+        places = self.places if len(self.shape) == 2 else self.places[index]
+        return weight.gather(-1, places.unsqueeze(-2).expand_as(weight))
 
     def multiply(self, x: Float[Tensor, "*S I"], rows: slice) -> Float[Tensor, "*S R"]:
         """x times some rows of a matrix."""
@@ -131,12 +171,16 @@ def _to_int8(weight: Float[Tensor, "*X O I"]) -> tuple[Tensor, Tensor, None]:
     return (wide / scale).round_().clamp_(-127, 127).to(torch.int8), scale, None
 
 
-def _to_int4(weight: Float[Tensor, "*X O I"]) -> tuple[Tensor, Tensor, Tensor]:
-    grouped = weight.float().unflatten(-1, (-1, group_size(weight.shape[-1])))
+def _to_int4(weight: Float[Tensor, "*X O I"], group: int) -> tuple[Tensor, Tensor, Tensor]:
+    grouped = weight.float().unflatten(-1, (-1, group))
     low, high = grouped.amin(-1, keepdim=True), grouped.amax(-1, keepdim=True)
     scale = (high - low).clamp(min=1e-12) / 15
     numbers = ((grouped - low) / scale).round().clamp(0, 15).to(torch.uint8)
-    return numbers[..., ::2] | numbers[..., 1::2] << 4, scale, low
+    return _pairs(numbers), scale, low
+
+
+def _pairs(numbers: UInt8[Tensor, "..."]) -> UInt8[Tensor, "..."]:
+    return numbers[..., ::2] | numbers[..., 1::2] << 4
 
 
 def _unpacked(
@@ -160,10 +204,15 @@ def group_size(columns: int) -> int:
 
 
 def as_quantize(quantize: str | None) -> Quantize | None:
-    """The name of a format, checked."""
-    if quantize is not None and quantize not in get_args(Quantize):
-        raise unknown_name("quantize", quantize, get_args(Quantize))
-    return quantize  # type: ignore[return-value]
+    """The name of a format, checked; None where weights are not to be packed."""
+    if quantize is not None and quantize not in (*get_args(Quantize), NONE):
+        raise unknown_name("quantize", quantize, (*get_args(Quantize), NONE))
+    return None if quantize == NONE else quantize  # type: ignore[return-value]
+
+
+def is_kept(tensor: Stored | StoredInt4) -> bool:
+    """Whether a tensor is stored in 4 bits and stays in them."""
+    return isinstance(tensor, StoredInt4) and tensor.kept
 
 
 def is_packable(name: str, tensor: Tensor, table: Tensor, precise: str) -> bool:
@@ -174,19 +223,22 @@ def is_packable(name: str, tensor: Tensor, table: Tensor, precise: str) -> bool:
 def make_room(
     model: nn.Module,
     name: str,
-    quantize: Quantize,
+    quantize: Quantize | None,
     head: nn.Module,
+    stored: Stored | StoredInt4 | Piece,
     dtype: torch.dtype,
     device: torch.device,
 ) -> PackedWeight:
-    """Put an empty packed weight in the place of a parameter; the head always has 8 bits.
+    """Put an empty packed weight in the place of a parameter; the head has 8 bits by itself.
 
     The head decides between close tokens, and is a small share of a large model.
     """
     owner, _, leaf = name.rpartition(".")
     module = model.get_submodule(owner)
-    bits = 8 if module is head or quantize == "int8" else 4
-    weight = PackedWeight(tuple(getattr(module, leaf).shape), bits, dtype, device)
+    bits, group = 8 if module is head or quantize == "int8" else 4, None
+    if isinstance(stored, StoredInt4) and stored.kept:
+        bits, group = 4, stored.group
+    weight = PackedWeight(tuple(getattr(module, leaf).shape), bits, dtype, device, group)
     if isinstance(module, nn.Linear):
         parent, _, own = owner.rpartition(".")
         setattr(model.get_submodule(parent), own, PackedLinear(weight, module.bias))
@@ -194,19 +246,6 @@ def make_room(
         delattr(module, leaf)
         setattr(module, leaf, weight)
     return weight
-
-
-def refuse_packed_layout(config: dict) -> None:
-    """Checkpoints that are stored packed by other tools (GPTQ, AWQ, FP8, ...) are not read."""
-    stored = config.get("quantization_config")
-    if not stored:
-        return
-    method = stored.get("quant_method", "unknown") if isinstance(stored, dict) else stored
-    raise InputError(
-        f"config.json: the weights are stored quantised (quant_method {method!r}), a layout that is"
-        " not read here: load the unquantised checkpoint, with quantize='int8' or 'int4' to make it"
-        " small"
-    )
 
 
 def refuse_quantised(model: object, what: str) -> None:
@@ -219,4 +258,5 @@ def refuse_quantised(model: object, what: str) -> None:
     if kind is not None:
         raise InputError(
             f"the model was loaded with quantize={kind!r} and cannot be {what}: load it without"
+            f" (quantize={NONE!r} where the files are quantised)"
         )

@@ -26,6 +26,7 @@ DTYPES = {
     "F16": torch.float16,
     "BF16": torch.bfloat16,
 }
+PACKED = {"I32": torch.int32}  # several numbers in one, see int4_layouts
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 CHUNK = 2**20  # small: what is held beside the weights leaves holes between them
 LONGEST_HEADER = 100_000_000  # the limit of the format
@@ -162,12 +163,13 @@ def _check_cover(file: Path, tensors: list["Stored"], first: int, size: int) -> 
 
 
 def _entry(file: Path, key: str, entry: dict[str, Any], base: int) -> Stored:
-    if entry["dtype"] not in DTYPES:
+    known = DTYPES | PACKED
+    if entry["dtype"] not in known:
         raise InputError(
             f"tensor {key!r} in {file} is stored as {entry['dtype']}; expected one of "
-            f"{', '.join(DTYPES)} (quantised checkpoints are not supported)"
+            f"{', '.join(DTYPES)}, or {', '.join(PACKED)} where weights are quantised"
         )
-    dtype, shape = DTYPES[entry["dtype"]], tuple(map(_whole, entry["shape"]))
+    dtype, shape = known[entry["dtype"]], tuple(map(_whole, entry["shape"]))
     start, end = map(_whole, entry["data_offsets"])
     if start < 0 or end - start != math.prod(shape) * dtype.itemsize:
         raise InputError(

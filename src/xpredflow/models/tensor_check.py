@@ -1,16 +1,21 @@
 """The tensors of a checkpoint against those of its architecture; every complaint names them."""
 
 import re
+from collections.abc import Mapping
 
 from torch import Tensor
 
 from xpredflow.errors import InputError
 from xpredflow.models.base import Place
+from xpredflow.models.int4_layouts import StoredInt4
 from xpredflow.models.shards import Stored
 
 
 def check(
-    places: dict[str, Place], shells: dict[str, Tensor], stored: dict[str, Stored], ignored: str
+    places: dict[str, Place],
+    shells: dict[str, Tensor],
+    stored: Mapping[str, Stored | StoredInt4],
+    ignored: str,
 ) -> None:
     """Refuse missing, unexpected and mis-shaped tensors, by name."""
     missing = [key for key in places if key not in stored]
@@ -34,7 +39,10 @@ def check(
 
 
 def check_one_dtype(
-    places: dict[str, Place], shells: dict[str, Tensor], stored: dict[str, Stored], precise: str
+    places: dict[str, Place],
+    shells: dict[str, Tensor],
+    stored: Mapping[str, Stored | StoredInt4],
+    precise: str,
 ) -> None:
     """Matrices of several dtypes cannot be multiplied as stored; norms and routers may differ."""
     matrices = [
