@@ -9,7 +9,7 @@ from torch import Tensor
 from xpredflow.engine.group import Group
 from xpredflow.engine.guidance import guided_logits
 from xpredflow.engine.rows import Row
-from xpredflow.types import Cache, Model, Space, shadow
+from xpredflow.types import Cache, Canvas, Model, Space, shadow
 
 
 @dataclass(frozen=True)
@@ -30,31 +30,37 @@ class Share:
 class Window:
     """Tensors that stay the same from pass to pass, and the same objects, until rows change.
 
-    With shadows M = 2N columns are read, the canvas and then its shadows; else M = N.
+    With shadows M = 2N columns are read, the canvas and then its shadows; else M = N. A decoder
+    with branches has G = (1 + branches) copies of its rows, the rows' own in front.
     """
 
     context: Float[Tensor, "G L E"]
     positions: Int[Tensor, "G L"]
     columns: Int[Tensor, "G M"]
-    slots: Int[Tensor, " G"]
+    slots: Int[Tensor, " R"]
     given: Bool[Tensor, "G L"]
     cfg_scale: float
     width: int
+    copies: int
     shares: list[Share]
 
     def logits(
-        self, model: Model, groups: list[Group], cache: Cache | None
-    ) -> Float[Tensor, "G M V"]:
-        """One call of the model, with the canvases as they are now."""
+        self, model: Model, readings: list[list[Canvas]], cache: Cache | None
+    ) -> Float[Tensor, "C R M V"]:
+        """One call of the model, with each group's canvases as they are now; C copies of R rows."""
         inputs = self.context.clone()
+        copies = inputs.unflatten(0, (self.copies, -1))
         for share in self.shares:
-            state = groups[share.group].canvas.state[share.there]
-            inputs[share.here] = state.to(inputs.dtype)
+            for copy, canvas in zip(copies, readings[share.group], strict=True):
+                copy[share.here] = canvas.state[share.there].to(inputs.dtype)
+        at, columns = self.positions, self.columns
         if self.cfg_scale:
-            at, columns = self.positions, self.columns
-            return guided_logits(model, inputs, self.given, at, columns, self.cfg_scale)
-        slots = None if cache is None else self.slots
-        return model.logits(inputs, self.positions, self.columns, cache, slots)
+            logits = guided_logits(model, inputs, self.given, at, columns, self.cfg_scale)
+        else:
+            cache = cache if self.copies == 1 else None
+            slots = None if cache is None else self.slots
+            logits = model.logits(inputs, at, columns, cache, slots)
+        return logits.unflatten(0, (self.copies, -1))
 
 
 def make_windows(
@@ -62,17 +68,28 @@ def make_windows(
 ) -> list[Window]:
     """As a rule one; rows whose context is not cached yet, shadows and guided rows have their own.
 
-    Guided rows are read whole: what is cached has seen the prompt.
+    Guided rows are read whole: what is cached has seen the prompt. So are those with branches, of
+    which only one could be stored.
     """
-    kinds: dict[tuple[bool, bool, float], list[tuple[int, int]]] = {}
+    kinds: dict[tuple[bool, bool, float, int], list[tuple[int, int]]] = {}
     for g, group in enumerate(groups):
-        scale = group.rule.cfg_scale
+        scale, branches = group.rule.cfg_scale, group.rule.branches
+        is_whole = cache is None or scale != 0 or branches > 0
         for i, row in enumerate(group.rows):
-            is_new = cache is not None and not scale and is_fresh(model, row)
-            kinds.setdefault((is_new, group.rule.shadows, scale), []).append((g, i))
+            is_new = not is_whole and is_fresh(model, row)
+            kinds.setdefault((is_new, group.rule.shadows, scale, branches), []).append((g, i))
     return [
-        _window(model, groups, members, space, None if scale else cache, shadows, scale)
-        for (_, shadows, scale), members in kinds.items()
+        _window(
+            model,
+            groups,
+            members,
+            space,
+            None if scale or more else cache,
+            shadows,
+            scale,
+            1 + more,
+        )
+        for (_, shadows, scale, more), members in kinds.items()
     ]
 
 
@@ -102,6 +119,7 @@ def _window(
     cache: Cache | None,
     shadows: bool,
     cfg_scale: float,
+    copies: int,
 ) -> Window:
     rows = [groups[g].rows[i] for g, i in members]
     spans = [_span(model, row, cache) for row in rows]
@@ -127,6 +145,10 @@ def _window(
         positions = torch.cat((positions, beside), dim=1)
         behind = torch.arange(length, length + width).expand(len(rows), -1)
         columns = torch.cat((columns, behind), dim=1)
+    if copies > 1:
+        ids, positions, columns, given = (
+            tensor.repeat(copies, 1) for tensor in (ids, positions, columns, given)
+        )
     device = space.table.device
     return Window(
         context=space.table[ids.to(device)],
@@ -136,6 +158,7 @@ def _window(
         given=given.to(device),
         cfg_scale=cfg_scale,
         width=width,
+        copies=copies,
         shares=shares,
     )
 
