@@ -27,6 +27,7 @@ VARIANTS = [
     ("klass", {"threshold": 0.3, "kl_threshold": 1.0, "history": 1}),
     ("hierarchy", {"threshold": 0.5, "low_threshold": 0.1}),
     ("wino", {"threshold": 0.3, "threshold_back": 0.5, "temperature": 0.5}),
+    ("lopa", {"threshold": 0.5, "branches": 3, "temperature": 0.5}),
     ("saber", {"n": 5}),
     ("editing", {"threshold": 0.3, "edit_threshold": 0.3}),
     ("llada2.1:speed", {}),

@@ -124,7 +124,8 @@ class Signals:
     `log_odds` orders positions for commitment: log p/(1 − p) of the predicted token, which still
     tells apart what rounds to p = 1. Tokens in `last` are to be committed last: they have none.
     `distribution` is there until the pass ends and no longer, for the rules that need more than
-    the four likeliest tokens. `shadow` is what the positions' shadows say, for a decoder that asks.
+    the four likeliest tokens. `shadow` is what the positions' shadows say, for a decoder that asks,
+    `branches` what the pass says of each of the decoder's branches.
     """
 
     top_probs: Float[Tensor, "B N 4"]
@@ -134,6 +135,7 @@ class Signals:
     last: tuple[int, ...] = ()
     distribution: Distribution | None = None
     shadow: "Signals | None" = None
+    branches: "tuple[Signals, ...]" = ()
 
     @property
     def tokens(self) -> Int[Tensor, "B N"]:
@@ -175,7 +177,7 @@ class Signals:
     def summary(self) -> "Signals":
         """The same without the distribution, which is large: what may be kept."""
         shadow = None if self.shadow is None else self.shadow.summary()
-        return replace(self, distribution=None, shadow=shadow)
+        return replace(self, distribution=None, shadow=shadow, branches=())
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,8 @@ class Decoder(Protocol):
     One with `shadows = True` is also told what each position's shadow predicts. One with
     `whole_distribution = True` keeps all logits of a pass for the next: its rows need more memory.
     One with `resumes = False` cannot go on from a recorded state, so that nobody branches its rows.
+    One with `branches = k` names k other canvases, `fork(canvas, space)`, that are read in the same
+    pass.
     """
 
     def step(

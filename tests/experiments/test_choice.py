@@ -1,6 +1,9 @@
 """Settings chosen on some problems and shown on others, on made-up results."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from made_up import measured
@@ -17,6 +20,7 @@ from xpredflow.experiments.choice import (
     pooled,
     targets_in_passes,
 )
+from xpredflow.experiments.chosen_plot import draw_chosen
 from xpredflow.experiments.chosen_report import NONE_SO_FAST, chosen_report
 from xpredflow.experiments.compare_chosen import compare_chosen
 from xpredflow.experiments.contenders import Variant
@@ -144,3 +148,14 @@ def test_the_page_has_no_opinion() -> None:
     assert not any("leads" in note for note in report.notes)
     assert report.data["chosen"][0]["setting"] is None
     assert report.data["chosen"][2]["against"]["only_reference"] == 1
+
+
+def test_a_setting_is_one_dot_with_its_interval(tmp_path: Path) -> None:
+    once = shown({"flow": "xx..", "eb": "x..."})
+    again = [(replace(one, target=8), found) for one, found in once]
+    figures: list[Any] = []
+    with patch("xpredflow.experiments.chosen_plot.save_figure", lambda f, _: figures.append(f)):
+        assert draw_chosen([*once, *again], tmp_path / "chosen.png", "tiny-aligned")
+    [axes] = figures[0].axes
+    assert axes.get_title() == "minimath, n = 100"
+    assert [len(bars.lines[0].get_xdata()) for bars in axes.containers] == [1, 1]

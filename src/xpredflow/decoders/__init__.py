@@ -33,7 +33,7 @@ __all__ = [
 
 # In the order in which they are listed; importing a module registers what it defines.
 for _module in (
-    *("flow_entry", "mask", "threshold", "entropy", "klass", "dinfer", "wino", "saber"),
+    *("flow_entry", "mask", "threshold", "entropy", "klass", "dinfer", "wino", "lopa", "saber"),
     *("editing", "llada21", "remdm", "soft", "evotoken", "remix", "dmax"),
 ):
     import_module(f"xpredflow.decoders.{_module}")

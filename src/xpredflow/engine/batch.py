@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from xpredflow.engine.cache_slots import Slots
-from xpredflow.engine.group import Group, Part
+from xpredflow.engine.group import Group, Logits, Part
 from xpredflow.engine.rows import Row, Rule
 from xpredflow.engine.window import Window, block_start, is_fresh, make_windows
 from xpredflow.types import Model, Space
@@ -70,12 +70,14 @@ class Batch:
         if self._windows is None:
             self._windows = make_windows(self.model, self.groups, self.space, self.slots.cache)
         windows = self._windows
+        readings = [group.readings() for group in self.groups]
         with torch.no_grad():
-            logits = [
-                window.logits(self.model, self.groups, self.slots.cache) for window in windows
-            ]
+            logits = [window.logits(self.model, readings, self.slots.cache) for window in windows]
         return [
-            group.advance(*_logits_of(g, group, windows, logits))
+            group.advance(
+                readings[g],
+                [_logits_of(g, group, windows, logits, at) for at in range(len(readings[g]))],
+            )
             for g, group in enumerate(self.groups)
         ]
 
@@ -96,15 +98,15 @@ def _rule(row: Row) -> Rule:
 
 
 def _logits_of(
-    g: int, group: Group, windows: list[Window], logits: list[Float[Tensor, "_ _ V"]]
-) -> tuple[Float[Tensor, "G N V"], Float[Tensor, "G N V"] | None]:
-    """A group's logits and those of its shadows: views, unless some of its rows are fresh."""
+    g: int, group: Group, windows: list[Window], logits: list[Float[Tensor, "_ _ _ V"]], at: int
+) -> Logits:
+    """What reading `at` of a group says, and its shadows: views, unless some rows are fresh."""
     found: list[tuple[Tensor, Tensor | None]] = []
     order: list[int] = []
     for window, read in zip(windows, logits, strict=True):
         for share in window.shares:
             if share.group == g:
-                mine = read[share.rows]
+                mine = read[at, share.rows]
                 # of a canvas that is narrower than the window's widest, the window's first columns
                 behind = mine[:, window.width : window.width + group.width]
                 shadow = _widened(behind, group.width) if group.rule.shadows else None

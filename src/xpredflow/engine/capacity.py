@@ -39,11 +39,12 @@ def bytes_of_row(model: Model, row: Row) -> int:
     """About what a row takes beyond the weights in one pass: logits, states, activations, cache."""
     vocabulary, width = model.embedding.shape
     size = model.embedding.element_size()
-    positions = max(map(len, row.blocks)) * (2 if row.rule and row.rule.shadows else 1)
+    copies = 1 + (row.rule.branches if row.rule else 0)
+    positions = copies * max(map(len, row.blocks)) * (2 if row.rule and row.rule.shadows else 1)
     whole = row.rule is not None and getattr(row.rule.decoder, "whole_distribution", False)
     logits = positions * vocabulary * (KEPT_LOGITS * 4 if whole else size)
     states = STATES * positions * width * 4
-    activations = ACTIVATIONS * len(row.ids) * width * size
+    activations = ACTIVATIONS * copies * len(row.ids) * width * size
     shape = getattr(model, "shape", None)
     cached = 0
     if (model.block_size is not None or row.cache is not None) and shape is not None:

@@ -8,7 +8,10 @@ from torch import Tensor
 
 from xpredflow.engine.rows import Row, Rule
 from xpredflow.engine.signals import read_checked
-from xpredflow.types import Canvas, Event, Space, StepInfo
+from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
+
+# Of a group's rows, and of their shadows where the decoder asks for them.
+Logits = tuple[Float[Tensor, "G N V"], Float[Tensor, "G N V"] | None]
 
 
 @dataclass(frozen=True)
@@ -39,22 +42,38 @@ class Group:
         self.reached = self.canvas  # after the newest pass, before rows that ended were read
 
     @torch.no_grad()
-    def advance(
-        self, logits: Float[Tensor, "G N V"], shadow: Float[Tensor, "G N V"] | None
-    ) -> Part:
-        """What the pass says, and what the decoder makes of it; nothing is changed yet."""
-        rule, special = self.rule, self.space.special
-        logits = self._constrained(logits)
-        signals, bad = read_checked(logits, special, rule.forbid_eos, rule.rank_ends_last)
-        if shadow is not None:
-            beside, bad_beside = read_checked(shadow, special, rule.forbid_eos, rule.rank_ends_last)
-            signals, bad = replace(signals, shadow=beside), bad | bad_beside
-        canvas, event = rule.decoder.step(self.canvas, signals, self.info(), self.space)
+    def readings(self) -> list[Canvas]:
+        """The canvases that a pass reads: the rows' own, and those that the decoder branches to."""
+        if not self.rule.branches:
+            return [self.canvas]
+        return [self.canvas, *self.rule.decoder.fork(self.canvas, self.space)]  # type: ignore[attr-defined]
+
+    @torch.no_grad()
+    def advance(self, readings: list[Canvas], logits: list[Logits]) -> Part:
+        """What the pass says of each, and what the decoder makes of it; nothing is changed yet."""
+        seen = [self._seen(*pair) for pair in zip(readings, logits, strict=True)]
+        (signals, bad), *others = seen
+        if others:
+            signals = replace(signals, branches=tuple(branch for branch, _ in others))
+            bad = torch.stack([bad, *(elsewhere for _, elsewhere in others)]).any(0)
+        canvas, event = self.rule.decoder.step(self.canvas, signals, self.info(), self.space)
         # a Step may be kept, so the logits do not go with it
         event = event._replace(signals=event.signals.summary())
         return Part(self, canvas, event, self._outcome(canvas, bad & ~canvas.frozen))
 
-    def _constrained(self, logits: Float[Tensor, "G N V"]) -> Float[Tensor, "G N V"]:
+    def _seen(self, canvas: Canvas, logits: Logits) -> tuple[Signals, Bool[Tensor, "G N"]]:
+        """The signals of one canvas, and where its logits are not finite."""
+        rule, special = self.rule, self.space.special
+        own, shadow = self._constrained(logits[0], canvas), logits[1]
+        signals, bad = read_checked(own, special, rule.forbid_eos, rule.rank_ends_last)
+        if shadow is None:
+            return signals, bad
+        beside, bad_beside = read_checked(shadow, special, rule.forbid_eos, rule.rank_ends_last)
+        return replace(signals, shadow=beside), bad | bad_beside
+
+    def _constrained(
+        self, logits: Float[Tensor, "G N V"], canvas: Canvas
+    ) -> Float[Tensor, "G N V"]:
         """The logits, changed where a row's positions may not hold every token."""
         bound = [(i, row) for i, row in enumerate(self.rows) if row.constraint is not None]
         logits = logits.clone() if bound else logits
@@ -62,8 +81,8 @@ class Group:
             earlier = [p for block in row.blocks[: row.block] for p in block]
             held = {p: int(row.ids[p]) for p in earlier}
             width = len(row.open)
-            tokens = self.canvas.tokens[i, :width].tolist()
-            committed = (self.canvas.progress[i, :width] >= 1).tolist()
+            tokens = canvas.tokens[i, :width].tolist()
+            committed = (canvas.progress[i, :width] >= 1).tolist()
             held |= {p: t for p, t, c in zip(row.open, tokens, committed, strict=True) if c}
             assert row.constraint is not None
             row.constraint(logits[i, :width], row.open, held)
@@ -85,7 +104,8 @@ class Group:
         for row in self.rows:
             row.step, row.used = row.step + 1, row.used + 1
             row.read += len(row.open)
-            row.shadowed += len(row.open) if self.rule.shadows else 0
+            copies = (1 + self.rule.branches) * (2 if self.rule.shadows else 1)
+            row.shadowed += len(row.open) * (copies - 1)
 
     def info(self) -> StepInfo:
         """Where each row stands in its block."""

@@ -30,6 +30,11 @@ class Rule:
         """Whether the positions' shadows are read as well."""
         return getattr(self.decoder, "shadows", False)
 
+    @property
+    def branches(self) -> int:
+        """How many other canvases are read beside a row's own."""
+        return getattr(self.decoder, "branches", 0)
+
     def is_that_of(self, other: "Rule") -> bool:
         """Rows under one rule are moved together; decoders may not know equality."""
         mine, theirs = (

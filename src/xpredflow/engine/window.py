@@ -10,7 +10,7 @@ from torch import Tensor
 from xpredflow.engine.group import Group
 from xpredflow.engine.guidance import guided_logits
 from xpredflow.engine.rows import Row
-from xpredflow.types import Cache, FrozenRows, Model, Space, shadow
+from xpredflow.types import Cache, Canvas, FrozenRows, Model, Space, shadow
 
 
 @dataclass(frozen=True)
@@ -31,32 +31,36 @@ class Share:
 class Window:
     """Tensors that stay the same from pass to pass, and the same objects, until rows change.
 
-    With shadows M = 2N columns are read, the canvas and then its shadows; else M = N.
+    With shadows M = 2N columns are read, the canvas and then its shadows; else M = N. A decoder
+    with branches has G = (1 + branches) copies of its rows, the rows' own in front.
     """
 
     context: Float[Tensor, "G L E"]
     positions: Int[Tensor, "G L"]
     columns: Int[Tensor, "G M"]
-    slots: Int[Tensor, " G"]
+    slots: Int[Tensor, " R"]
     given: Bool[Tensor, "G L"]
     kind: "Kind"
     width: int
+    copies: int
     shares: list[Share]
 
     def logits(
-        self, model: Model, groups: list[Group], cache: Cache | None
-    ) -> Float[Tensor, "G M V"]:
-        """One call of the model, with the canvases as they are now."""
+        self, model: Model, readings: list[list[Canvas]], cache: Cache | None
+    ) -> Float[Tensor, "C R M V"]:
+        """One call of the model, with each group's canvases as they are now; C copies of R rows."""
         inputs = self.context.clone()
+        copies = inputs.unflatten(0, (self.copies, -1))
         for share in self.shares:
-            state = groups[share.group].canvas.state[share.there]
-            inputs[share.here] = state.to(inputs.dtype)
+            for copy, canvas in zip(copies, readings[share.group], strict=True):
+                copy[share.here] = canvas.state[share.there].to(inputs.dtype)
+        at, columns = self.positions, self.columns
         if self.kind.cfg_scale:
-            at, columns = self.positions, self.columns
-            return guided_logits(model, inputs, self.given, at, columns, self.kind.cfg_scale)
-        if cache is None or not self.kind.is_cached:
-            return model.logits(inputs, self.positions, self.columns)
-        return model.logits(inputs, self.positions, self.columns, cache, self.slots)
+            logits = guided_logits(model, inputs, self.given, at, columns, self.kind.cfg_scale)
+        else:
+            stored = (cache, self.slots) if cache is not None and self.kind.is_cached else ()
+            logits = model.logits(inputs, at, columns, *stored)
+        return logits.unflatten(0, (self.copies, -1))
 
 
 class Kind(NamedTuple):
@@ -66,6 +70,7 @@ class Kind(NamedTuple):
     is_fresh: bool  # what they attend to is not in the cache yet
     shadows: bool
     cfg_scale: float
+    branches: int
     cache: str | None  # of a bidirectional model: where each row's inputs end
 
 
@@ -74,17 +79,18 @@ def make_windows(
 ) -> list[Window]:
     """As a rule one; rows whose context is not cached yet, shadows and guided rows have their own.
 
-    Guided rows are read whole: what is cached has seen the prompt.
+    Guided rows are read whole: what is cached has seen the prompt. So are those with branches, of
+    which only one could be stored.
     """
     kinds: dict[Kind, list[tuple[int, int]]] = {}
     for g, group in enumerate(groups):
-        scale = group.rule.cfg_scale
+        scale, branches = group.rule.cfg_scale, group.rule.branches
+        is_whole = cache is None or scale != 0 or branches > 0
         for i, row in enumerate(group.rows):
-            cached = cache is not None and not scale
-            cached = cached and (model.block_size is not None or row.cache is not None)
+            cached = not is_whole and (model.block_size is not None or row.cache is not None)
             fresh = cached and is_fresh(model, row)
             ends = row.cache if cached and not fresh else None
-            kind = Kind(cached, fresh, group.rule.shadows, scale, ends)
+            kind = Kind(cached, fresh, group.rule.shadows, scale, branches, ends)
             kinds.setdefault(kind, []).append((g, i))
     return [_window(model, groups, members, space, cache, kind) for kind, members in kinds.items()]
 
@@ -126,6 +132,7 @@ def _window(
     kind: Kind,
 ) -> Window:
     rows, shadows = [groups[g].rows[i] for g, i in members], kind.shadows
+    copies = 1 + kind.branches
     spans = [_span(model, row, cache, kind) for row in rows]
     length, width = max(map(len, spans)), max(len(row.open) for row in rows)
     ids = torch.zeros(len(rows), length, dtype=torch.long)
@@ -149,6 +156,10 @@ def _window(
         positions = torch.cat((positions, beside), dim=1)
         behind = torch.arange(length, length + width).expand(len(rows), -1)
         columns = torch.cat((columns, behind), dim=1)
+    if copies > 1:
+        ids, positions, columns, given = (
+            tensor.repeat(copies, 1) for tensor in (ids, positions, columns, given)
+        )
     device = space.table.device
     return Window(
         context=space.table[ids.to(device)],
@@ -158,6 +169,7 @@ def _window(
         given=given.to(device),
         kind=kind,
         width=width,
+        copies=copies,
         shares=shares,
     )
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from xpredflow.experiments.bench import Measured, Plan
 from xpredflow.experiments.choice import Against, Chosen, setting_of
+from xpredflow.experiments.chosen_plot import draw_chosen
 from xpredflow.experiments.compare_report import COSTS, COUNTED, costs
 from xpredflow.experiments.contenders import Contender
 from xpredflow.experiments.decoding_table import INTERVALS
@@ -25,11 +26,12 @@ def chosen_report(
 ) -> Report:
     """Every decoder at every target, in that order; the first decoder is the reference."""
     reference = field[0].spec
+    title = f"Decoders on {source}, settings chosen on {choosing.split}"
     found = {
         id(one): (measured, test) for (one, measured), test in zip(shown, against, strict=True)
     }
     return Report(
-        title=f"Decoders on {source}, settings chosen on {choosing.split}",
+        title=title,
         header=[
             *("task", "passes ≤", "decoder", "weights", "setting", "cap", "accuracy, %"),
             *COSTS,
@@ -44,6 +46,7 @@ def chosen_report(
         },
         notes=_notes(field, choosing, plans),
         rules=rules_lines([measured.rules for _, measured in shown]),
+        draw=(lambda picture: draw_chosen(shown, picture, title)) if shown else None,
     )
 
 

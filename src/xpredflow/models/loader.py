@@ -165,10 +165,7 @@ def fill(
         if key not in places:
             continue
         name, row = places[key]
-        if name in parts and isinstance(whole, Stored):
-            tensor = parts[name].of(whole)
-        else:
-            tensor = whole
+        tensor = parts[name].of(whole) if name in parts and isinstance(whole, Stored) else whole
         packs = is_packable(name, shells[name], table, model.precise) and (
             name in packed or (name not in filled and (quantize is not None or is_kept(whole)))
         )

@@ -101,7 +101,7 @@ def compare(
     Budgets are 1/16, 1/8, 1/4, 1/2 and full unless -b is given, once or several times;
     `+budget=...` in a decoder or a sweep replaces them.
 
-    With --choose OUT gets chosen.md and chosen.json instead: each decoder's best setting within
+    With --choose OUT gets chosen.md, .json and .png instead: each decoder's best setting within
     each number of passes, on problems that nothing was chosen on, beside that of the decoder that
     was named first.
 
