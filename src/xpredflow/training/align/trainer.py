@@ -14,9 +14,8 @@ from typing import Any
 
 import torch
 
-from xpredflow.files import write_atomically
 from xpredflow.models import MaskedDiffusionModel, save
-from xpredflow.models.defaults import aligned_defaults
+from xpredflow.models.defaults import REPORT, aligned_defaults
 from xpredflow.models.loader import as_dtype
 from xpredflow.processes import Share
 from xpredflow.training.align.config import AlignConfig
@@ -219,7 +218,6 @@ class Alignment:
             merge_adapters(model)
         model.convert(as_dtype(config.dtype) or self.stored)
         model.defaults = aligned_defaults(model.defaults)
-        save(model, directory)
         after = self._measured(model.to(self.device))
         report = {
             "config": self.run.about.values(),
@@ -227,7 +225,8 @@ class Alignment:
             "before": asdict(self.before),
             "after": asdict(after),
         }
-        write_atomically(directory / "alignment.json", json.dumps(report, indent=2) + "\n")
+        # with the weights, in one rename: aligned weights never stand there without saying so
+        save(model, directory, beside={REPORT: json.dumps(report, indent=2) + "\n"})
         return after
 
     def _make_room(self) -> None:
