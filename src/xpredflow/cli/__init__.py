@@ -179,7 +179,10 @@ def main() -> None:
     except BrokenPipeError:  # `| head -1` has seen enough
         _close_quietly(0)
     except OSError as error:  # a full disk behind `>` may say so only at the end
-        typer.echo(f"error: standard output cannot be written: {explained(error)}", err=True)
+        what = "standard output cannot be written"
+        if error.filename is not None:  # or any other place that nobody expected to fail
+            what = f"cannot use {os.fspath(error.filename)!r}"
+        typer.echo(f"error: {what}: {explained(error)}", err=True)
         _close_quietly(2)
 
 

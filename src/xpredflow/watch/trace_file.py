@@ -35,7 +35,7 @@ class TraceWriter:
         self.verdicts: dict[int, Verdict] = {}
 
     def __enter__(self) -> "TraceWriter":
-        self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        self._temporary = _draft(self.path)
         with writing(self.path):
             self._file = _open(self._temporary, "wt", packed=self.path.suffix == ".gz")
         try:
@@ -81,7 +81,7 @@ class TraceWriter:
 def write_traces(path: str | Path, traces: Iterable[Trace]) -> None:
     """Several decoders in one file, one after another."""
     path = writable(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _draft(path)
     try:
         with writing(path):
             with _open(temporary, "wt", packed=path.suffix == ".gz") as file:
@@ -89,6 +89,11 @@ def write_traces(path: str | Path, traces: Iterable[Trace]) -> None:
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _draft(path: Path) -> Path:
+    """Where a trace grows: one name, so that what a kill left there is written over."""
+    return path.with_name(f".{path.name}.tmp")
 
 
 def writable(path: str | Path) -> Path:
