@@ -205,7 +205,8 @@ def _check_streams() -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
-        sys.exit("error: standard output is closed: give it a place, such as > answers.txt")
+        print("error: standard output is closed: give it a place, such as > f", file=sys.stderr)
+        sys.exit(2)
 
 
 def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:

@@ -101,6 +101,8 @@ def writable(path: str | Path) -> Path:
     path = Path(path).expanduser()
     if path.is_dir():
         raise InputError(f"trace {str(path)!r} is a directory: give the name of a file")
+    if path.exists() and not path.is_file():  # a rename would put a file in a device's place
+        raise InputError(f"trace {str(path)!r} is a device or a pipe: give the name of a file")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(
             f"trace {str(path)!r} cannot be written: {str(path.parent)!r} is no directory that"
