@@ -8,6 +8,7 @@ from pathlib import Path
 TESTS = Path(__file__).parent.parent
 sys.path[:0] = [str(TESTS), *(str(TESTS / name) for name in ("models", "sandbox"))]
 os.environ |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # kills are forked
 
 
 def main(names: list[str]) -> int:
@@ -27,7 +28,7 @@ def main(names: list[str]) -> int:
         "faults": try_faults,
         "commands": lambda: try_command_lines(1000),
         "programs": try_programs,
-        "kills": lambda: try_kills(2),
+        "kills": lambda: try_kills(3),
     }
     if unknown := [name for name in names if name not in parts]:
         print(f"no part {unknown[0]!r}: choose from {', '.join(parts)}", file=sys.stderr)

@@ -10,6 +10,7 @@ import errno
 import io
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from typer.testing import CliRunner
 from battery.outcome import Tally, Wrong
 from xpredflow.cli import app
 from xpredflow.models.publication import DRAFT
+from xpredflow.policies.beta import BetaNetwork, save_policy
 from xpredflow.watch.trace_file import write_traces
 
 ROWS = '{"prompt": "2+3=", "answer": 5, "grader": "number"}\n' * 3
@@ -38,6 +40,7 @@ COMMANDS = {
     "self-generate": f"self-generate -m M --data P {SHORT} --out OUT/own.jsonl",
     "generate": "generate hi -m M --gen-length 4 --no-chat --trace OUT/t.jsonl",
     "view": "view V -o OUT/page.html",
+    "replay": "replay V --row 0 --svg OUT/x.svg --gif OUT/x.gif",
     "average": "average OUT/mean M N",
     "reproduce": "reproduce consistency -m M --aligned N -t minimath --limit 2 --split validation"
     f" {SHORT.replace('-o budget=2', '')} --out OUT",
@@ -45,6 +48,7 @@ COMMANDS = {
     "softmask": f"train-softmask OUT -m M --answers A {TRAINED} --holdout 2",
     "pretrain": "pretrain OUT -t minimath --shape S --updates 2 --batch 2 --probe-every 0"
     " --vocabulary 320 --tokenizer-examples 50",
+    "push": "push OUT you/mine --license mit --policy Q --card-only",
     "train-policy": "train-policy OUT -m M -t minimath --updates 2 --prompts 2 --group 2"
     " --budget 2 --gen-length 4 --init-prompts 2 --init-fits 2 --validate-every 0",
 }
@@ -114,6 +118,10 @@ class _Counted:
         return getattr(self._file, name)
 
 
+def _blank(_: object, picture: Path, **__: object) -> None:
+    picture.write_bytes(b"a picture")
+
+
 class Workshop:
     """A small checkpoint, problems, prompts and answers, and the commands on them."""
 
@@ -127,15 +135,36 @@ class Workshop:
         (place / "T.jsonl").write_text(ROWS)
         (place / "P.jsonl").write_text('{"prompt": "2+3="}\n' * 3)
         write_answers(place / "A.jsonl", own_answers(8))
+        save_policy(BetaNetwork(), place / "Q", {"config": {"budget": 4}})
 
-    def words(self, command: str, out: Path) -> list[str]:
-        files = {"M": "M", "N": "N", "S": "S.json", **{name: f"{name}.jsonl" for name in "TPAV"}}
-        words = [str(self.place / files[w]) if w in files else w for w in command.split()]
+    def prepare(self, name: str, out: Path) -> None:
+        """What a command finds there: a place for its file, or the checkpoint that it publishes."""
+        if name == "push":
+            shutil.copytree(self.place / "M", out)
+        elif name in ("generate", "view", "replay"):
+            out.mkdir()
+
+    def words(self, name: str, out: Path) -> list[str]:
+        """The command line; it goes on where there is a state to go on from."""
+        resumed = " --resume" if name in RESUMED and any(out.glob("state*.pt")) else ""
+        files = {
+            "M": "M",
+            "N": "N",
+            "Q": "Q",
+            "S": "S.json",
+            **{name: f"{name}.jsonl" for name in "TPAV"},
+        }
+        words = [
+            str(self.place / files[w]) if w in files else w
+            for w in (COMMANDS[name] + resumed).split()
+        ]
         return [word.replace("OUT", str(out)) for word in words]
 
     def run(self, words: list[str]) -> tuple[int, str]:
         """The exit code and what was said; Wrong where that is a traceback or no line."""
-        done = self.runner.invoke(app, words)
+        # drawing is most of what a small training computes, and no part of what is tried
+        with patch("matplotlib.figure.Figure.savefig", _blank):
+            done = self.runner.invoke(app, words)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         said = [line for line in done.stderr.splitlines() if line.startswith("error:")]
@@ -152,9 +181,9 @@ def try_faults(names: tuple[str, ...] = tuple(COMMANDS), every: int = 1) -> Tall
         shop = Workshop(Path(directory))
         for name in names:
             whole = Disk(Path(directory) / name)
-            _prepare(name, Path(whole.place))
+            shop.prepare(name, Path(whole.place))
             with whole.mounted():
-                code, said = shop.run(shop.words(COMMANDS[name], Path(whole.place)))
+                code, said = shop.run(shop.words(name, Path(whole.place)))
             if code:
                 raise Wrong(f"{name} does not work at all: {said}")
             for k in range(1, whole.writes + 1, every):
@@ -163,26 +192,17 @@ def try_faults(names: tuple[str, ...] = tuple(COMMANDS), every: int = 1) -> Tall
     return tally
 
 
-def _prepare(name: str, out: Path) -> None:
-    """These two write one file, into a directory that is there."""
-    if name in ("generate", "view"):
-        out.mkdir()
-
-
 def _fails(shop: Workshop, name: str, out: Path, k: int) -> None:
-    _prepare(name, out)
+    shop.prepare(name, out)
     disk = Disk(out, k)
     with disk.mounted():
-        code, said = shop.run(shop.words(COMMANDS[name], out))
+        code, said = shop.run(shop.words(name, out))
     if code == 0:
         raise Wrong(f"the disk was full at write {k} of {disk.writes}, and nothing was said")
     if code != 2 or "No space left" not in said:
         raise Wrong(f"exit code {code}: {said!r}")
     if left := [*out.rglob("*.tmp"), *out.rglob(f"{DRAFT}*")]:
         raise Wrong(f"left behind: {left}")
-    words = shop.words(COMMANDS[name], out)
-    if name in RESUMED and any(out.glob("state*.pt")):
-        words.append("--resume")
-    code, said = shop.run(words)
+    code, said = shop.run(shop.words(name, out))
     if code:
         raise Wrong(f"the same command does not go on: {said}")

@@ -10,6 +10,7 @@ sys.path.append(str(Path(__file__).parents[1] / "sandbox"))  # attacks.py
 from battery.command_lines import try_command_lines
 from battery.faults import try_faults
 from battery.formats import try_formats
+from battery.kills import try_kills
 from battery.outcome import Tally, Wrong
 
 
@@ -25,6 +26,13 @@ def test_a_full_disk_is_said_and_the_same_command_goes_on() -> None:
     done = try_faults(("eval", "self-generate"), every=3)
     assert not done.failed, "\n".join(done.failed)
     assert done.tried > 4
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_killed_command_ends_like_one_that_was_not() -> None:
+    done = try_kills(1, ("self-generate", "push", "generate"))
+    assert not done.failed, "\n".join(done.failed)
+    assert done.tried == 3
 
 
 @pytest.mark.filterwarnings("ignore")

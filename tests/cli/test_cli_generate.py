@@ -145,6 +145,7 @@ def test_an_option_of_the_decoder_changes_what_it_does(run):
         (["--file", "/nowhere/prompts.txt"], "/nowhere/prompts.txt cannot be read"),
         (["x", "--trace", "/nowhere/t.jsonl"], "'/nowhere' is no directory"),
         (["x", "--trace", "/"], "is a directory"),
+        (["x", "--trace", "/dev/null"], "is a device or a pipe"),
         ([], "standard input is empty"),
         (["\udcff"], "not valid UTF-8"),
         (["x", "--budgetz", "3"], "--budget"),

@@ -4,9 +4,12 @@ import os
 import pty
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
+
+from xpredflow import cli
 
 COMMAND = str(Path(sys.executable).with_name("xpredflow"))
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm-256color"}
@@ -106,3 +109,31 @@ def test_a_terminal_sees_the_text_settle():
     assert "2 passes · " in screen
     last = screen.rpartition(" tokens per pass · every position converged")[2]
     assert "\x1b[2K" not in last
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(28, "full"), "error: standard output cannot be written: No space left"),
+        (OSError(28, "full", "/a/b"), "error: cannot use '/a/b': No space left"),
+    ],
+)
+def test_what_the_system_refuses_is_said_of_the_right_place(error, said, monkeypatch, capsys):
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "_run", fails)
+    monkeypatch.setattr(cli, "_close_quietly", sys.exit)  # it gives standard output away
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with pytest.raises(SystemExit) as ending:
+        cli.main()
+    assert ending.value.code == 2
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_without_standard_output_there_is_a_line_and_exit_code_2(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as ending:
+        cli._check_streams()
+    assert ending.value.code == 2
+    assert "standard output is closed" in capsys.readouterr().err

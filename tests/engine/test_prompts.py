@@ -51,6 +51,12 @@ def test_a_gap_that_does_not_fit_is_refused_before_it_is_made(gaps: str, said: s
     assert len(str(caught.value)) < 300
 
 
+@pytest.mark.parametrize("prompt", ["ab\ud800c", "ab\udcff [[mask:1]]"])
+def test_half_a_character_is_refused_in_words(prompt: str) -> None:
+    with pytest.raises(InputError, match=r"character 3 of a prompt is '.ud.*half a surrogate"):
+        ids(Reading(), prompt)
+
+
 def test_ids_of_another_models_tokenizer_are_refused() -> None:
     model = Reading()
     rows = len(model.embedding)

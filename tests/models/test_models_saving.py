@@ -63,6 +63,20 @@ def test_saving_over_an_earlier_save_leaves_nothing_stale(tmp_path, family):
     assert torch.equal(some_logits(models.load(tmp_path)), some_logits(old))
 
 
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_what_was_said_of_the_earlier_weights_goes_with_them(tmp_path, monkeypatch, exchanges):
+    if not exchanges:
+        monkeypatch.setattr("xpredflow.models.publication._exchange", lambda *_: False)
+    model = models.build(CONFIGS["llada"], 1)
+    models.save(model, tmp_path, beside={"alignment.json": "{}", "softmask.json": "{}"})
+    (tmp_path / "generation_config.json").write_text('{"alignment": {}}')
+    (tmp_path / "notes.txt").write_text("mine")
+    models.save(model, tmp_path)
+    left = ["config.json", "model.safetensors", "notes.txt"]
+    assert sorted(f.name for f in tmp_path.iterdir()) == left
+    assert not models.load(tmp_path).defaults.aligned
+
+
 def test_a_failed_save_leaves_the_earlier_one(tmp_path, monkeypatch):
     old = models.build(CONFIGS["llada"], 1)
     models.save(old, tmp_path)

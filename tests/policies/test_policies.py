@@ -218,6 +218,15 @@ def test_a_policy_of_nan_is_blamed_itself(tmp_path: Path) -> None:
         load_policy(tmp_path / "p")
 
 
+def test_weights_are_not_taken_for_those_of_another_training(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        save_policy(BetaNetwork(), tmp_path / name, {"updates": name})
+    # as a kill between the two files would leave them
+    (tmp_path / "new.safetensors").rename(tmp_path / "old.safetensors")
+    with pytest.raises(InputError, match=r"old.json describes other weights.*restore the pair"):
+        load_policy(tmp_path / "old")
+
+
 @pytest.mark.parametrize(
     "text", ["[]", "[" * 10**5, '{"config": 3}', '{"config": {}, "training": 3}']
 )

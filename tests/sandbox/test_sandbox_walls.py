@@ -62,10 +62,40 @@ def f(x):
         pass
     return 0
 """
+# What a program learns of a file by its name; the standard library must still be there.
+NAMES = """
+import os
+def f(x):
+    import bz2, csv, ctypes, decimal, sqlite3, unicodedata
+    try:
+        os.close(os.open(x, os.O_RDONLY))
+        refusal = ""
+    except OSError as error:
+        refusal = type(error).__name__
+    return [os.path.exists(x), refusal]
+"""
+HIDES = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from inside.root import hide_all_but
+sys.exit(not hide_all_but([sys.argv[2]]))
+"""
 LONG_REASON = """
 def f(x):
     raise ValueError("\\x1b[31m\\u2028\\ud800\\n" * 1000)
 """
+
+
+def test_landlock_hides_names_where_namespaces_are_allowed(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("x")
+    inside = Path(sys.modules[identical.__module__].__file__ or "").parents[1]
+    probe = [sys.executable, "-c", HIDES, str(inside), str(secret)]
+    if subprocess.run(probe, check=False).returncode:
+        pytest.skip("this system lets nobody make namespaces: Landlock alone hides no names")
+    with Sandbox(workers=1, isolation="landlock") as box:
+        found = box.run(NAMES, [[[str(secret)], ""]], entry_point="f").reason
+    assert "[False, 'FileNotFoundError']" in found
 
 
 def test_a_file_that_may_be_read_cannot_be_emptied(tmp_path: Path) -> None:

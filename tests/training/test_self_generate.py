@@ -282,3 +282,11 @@ def test_own_tasks_are_prompts_with_a_judge(tmp_path: Path) -> None:
     path.write_text('{"prompt": "p", "answer": "a", "grader": "exact", "split": "test"}\n')
     with pytest.raises(InputError, match="unknown split 'train'"):
         prompt_source(str(path))
+
+
+def test_a_file_of_somebodys_own_is_not_written_over(model, tmp_path: Path) -> None:
+    prompts = tmp_path / "mine.jsonl"
+    prompts.write_text('{"prompt": "hi"}\n')
+    with pytest.raises(InputError, match=r"mine.jsonl' is there already.*no mine.json beside it"):
+        self_generate(model, str(prompts), prompts)
+    assert prompts.read_text() == '{"prompt": "hi"}\n'

@@ -179,7 +179,10 @@ def main() -> None:
     except BrokenPipeError:  # `| head -1` has seen enough
         _close_quietly(0)
     except OSError as error:  # a full disk behind `>` may say so only at the end
-        typer.echo(f"error: standard output cannot be written: {explained(error)}", err=True)
+        what = "standard output cannot be written"
+        if error.filename is not None:  # or any other place that nobody expected to fail
+            what = f"cannot use {os.fspath(error.filename)!r}"
+        typer.echo(f"error: {what}: {explained(error)}", err=True)
         _close_quietly(2)
 
 
@@ -202,7 +205,8 @@ def _check_streams() -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
-        sys.exit("error: standard output is closed: give it a place, such as > answers.txt")
+        print("error: standard output is closed: give it a place, such as > f", file=sys.stderr)
+        sys.exit(2)
 
 
 def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:

@@ -61,6 +61,7 @@ def encode(model: Model, prompt: Prompt, *, chat: bool | None, system: str | Non
 
 def _encode(model: Model, prompt: Prompt, chat: bool | None, system: str | None) -> Encoded:
     if isinstance(prompt, str):
+        _check_characters(prompt)
         if GAP.search(prompt) or _holds_mask(model, prompt):
             return _encode_gaps(model, prompt, chat, system)
         if chat is False or (chat is None and system is None and not has_chat_template(model)):
@@ -120,7 +121,19 @@ def _plain_prompt(model: Model, text: str) -> list[int]:
 
 def plain_ids(model: Model, text: str) -> list[int]:
     """The tokens of a text as it stands, without any that begin or end one."""
+    _check_characters(text)
     return _tokenizer(model)(text, add_special_tokens=False)["input_ids"] if text else []
+
+
+def _check_characters(text: str) -> None:
+    """Half a surrogate pair is no character, and no tokenizer takes it; JSON can hold one."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"character {error.start + 1} of a prompt is {text[error.start]!a}, half a"
+            " surrogate pair, which no tokenizer reads: remove it, or give the text in UTF-8"
+        ) from None
 
 
 def _chat(model: Model, messages: list[dict[str, str]], system: str | None) -> list[int]:

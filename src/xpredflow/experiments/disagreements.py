@@ -7,6 +7,7 @@ from pathlib import Path
 from xpredflow.errors import InputError
 from xpredflow.experiments.bench import Bench, Source, Trial
 from xpredflow.experiments.parallelism import Point
+from xpredflow.files import make_directory
 from xpredflow.tasks import prompt_of
 from xpredflow.tasks.base import Task, Verdict
 from xpredflow.watch.index_page import Entry, write_index
@@ -38,7 +39,7 @@ def write_disagreements(
 ) -> Path:
     """Decode what the decoders disagree on once more, and write OUT/index.html with its pages."""
     out = pages_directory(out)
-    out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     entries, notes = [], []
     for task in bench.plan.tasks:
         chosen = best_settings([point for point in points if point.task == task.name])

@@ -1,6 +1,5 @@
 """Forward passes per answer: the harness has no column for them, so they are kept here."""
 
-import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -8,6 +7,7 @@ from statistics import fmean, median
 from typing import Any
 
 from xpredflow.errors import InputError
+from xpredflow.jsonl import write_lines
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,7 @@ class Passes:
         """Keep them, on disk too."""
         self.answers += answered
         if self.path is not None:
-            lines = "".join(json.dumps(asdict(answer)) + "\n" for answer in self.answers)
-            self.path.write_text(lines)
+            write_lines(self.path, map(asdict, self.answers))
 
     def by_task(self) -> dict[str, dict[str, Any]]:
         """A summary per task."""

@@ -15,11 +15,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from xpredflow.files import make_directory, writing
+from xpredflow.models.defaults import FILE, REPORT
 from xpredflow.models.shards import INDEX
 
 DRAFT = ".saving-"  # then the process that writes it and the checkpoint's own name
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _LAST = (INDEX, "config.json")
+# They say what the weights beside them are: "aligned" must not be read of those that come after.
+_DESCRIPTIONS = (FILE, REPORT, "softmask.json")
 
 
 @contextmanager
@@ -57,7 +60,7 @@ def _publish(draft: Path, directory: Path) -> None:
         _to_disk(file)
     others = [path for path in directory.iterdir() if path != draft]
     new = {path.name for path in draft.iterdir()}
-    kept = [path for path in others if path.name not in new and not _is_weights(path)]
+    kept = [path for path in others if path.name not in new and not _is_replaced(path)]
     is_plain = not any(path.is_dir() for path in others) and draft.parent != directory
     if is_plain and directory != Path.cwd():
         for path in kept:
@@ -73,12 +76,13 @@ def _publish(draft: Path, directory: Path) -> None:
         os.replace(draft / name, directory / name)
     # Weights of an earlier save in other shards would be read in place of these.
     for path in others:
-        if _is_weights(path) and path.name not in new:
+        if _is_replaced(path) and path.name not in new:
             path.unlink()
 
 
-def _is_weights(path: Path) -> bool:
-    return path.name == INDEX or path.match("model*.safetensors")
+def _is_replaced(path: Path) -> bool:
+    """Weights and what was said of them; whatever else lies there is somebody's own."""
+    return path.name in (INDEX, *_DESCRIPTIONS) or path.match("model*.safetensors")
 
 
 def _carry(path: Path, to: Path) -> None:

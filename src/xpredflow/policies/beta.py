@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
@@ -122,11 +123,19 @@ def sample(
 
 
 def save_policy(network: BetaNetwork, path: Path, training: dict[str, Any]) -> None:
-    """FILE.safetensors with the weights, FILE.json with the shape and how it was trained."""
+    """FILE.safetensors with the weights, FILE.json with the shape and how it was trained.
+
+    The second names the first by its contents: a kill between the two must not leave weights that
+    are described as others.
+    """
     path = path.with_suffix(".safetensors")
-    about = {"config": asdict(network.config), "training": training}
     save_tensors(network.state_dict(), path)
+    about = {"config": asdict(network.config), "training": training, "weights": _digest(path)}
     write_atomically(path.with_suffix(".json"), json.dumps(about, indent=2) + "\n")
+
+
+def _digest(weights: Path) -> str:
+    return blake2b(weights.read_bytes(), digest_size=8).hexdigest()
 
 
 def embedded_policies() -> dict[str, Path]:
@@ -169,11 +178,14 @@ def load_policy(source: str | Path, temperature: float | None = None) -> Learned
         tensors = load_file(weights)
         if bad := next((name for name, t in tensors.items() if not is_finite(t)), None):
             raise InputError(f"{bad} holds NaN or infinity")
+        if description.get("weights", found := _digest(weights)) != found:
+            raise InputError(f"{about.name} describes other weights")
         network.load_state_dict(tensors)
         trained = description.get("training", {})
         config = dict(trained.get("config", {}))
     # ValueError: bad JSON, bad settings, bad values
     except (
+        OSError,
         ValueError,
         KeyError,
         TypeError,

@@ -94,6 +94,12 @@ class AnswerFile:
     def _check(self) -> int:
         """How many prompts a finished file of the same kind already covers."""
         if not self.sidecar.is_file():
+            # somebody's own file, perhaps that of the prompts: it would be written over in the end
+            if self.path.exists() and (not self.path.is_file() or self.path.stat().st_size):
+                raise InputError(
+                    f"{str(self.path)!r} is there already, and was not written by self-generate"
+                    f" (there is no {self.sidecar.name} beside it): choose another file"
+                )
             return 0
         before = read_object(self.sidecar, "choose another file")
         now = json.loads(json.dumps(asdict(self.spec)))

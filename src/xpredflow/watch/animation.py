@@ -1,6 +1,5 @@
 """Slides as an animated SVG, GIF or WebP, without a browser: for a README or a talk."""
 
-import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,7 +8,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from xpredflow.errors import InputError
-from xpredflow.files import write_atomically
+from xpredflow.files import replacing, write_atomically
 from xpredflow.watch.replay import PASSES_PER_SECOND
 from xpredflow.watch.slides import GAP, Box, Panel, Show, make_show
 from xpredflow.watch.trace import Recording
@@ -119,18 +118,17 @@ def write_gif(show: Show, path: Path, seconds: float) -> None:
         pictures.append(picture if path.suffix == ".webp" else picture.quantize(64))
     each = max(round(seconds * 1000), 20)
     durations = [each] * (len(pictures) - 1) + [each * (HOLD + 1)]
-    temporary = path.with_name(f"{path.name}.tmp")
     how: dict[str, Any] = {"lossless": True} if path.suffix == ".webp" else {"optimize": False}
-    pictures[0].save(
-        temporary,
-        format=path.suffix[1:].upper(),
-        save_all=True,
-        append_images=pictures[1:],
-        duration=durations,
-        loop=0,
-        **how,
-    )
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        pictures[0].save(
+            temporary,
+            format=path.suffix[1:].upper(),
+            save_all=True,
+            append_images=pictures[1:],
+            duration=durations,
+            loop=0,
+            **how,
+        )
 
 
 def _draw_box(draw: Any, box: Box, left: float, top: float, font: Any) -> None:

@@ -35,7 +35,7 @@ class TraceWriter:
         self.verdicts: dict[int, Verdict] = {}
 
     def __enter__(self) -> "TraceWriter":
-        self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        self._temporary = _draft(self.path)
         with writing(self.path):
             self._file = _open(self._temporary, "wt", packed=self.path.suffix == ".gz")
         try:
@@ -81,7 +81,7 @@ class TraceWriter:
 def write_traces(path: str | Path, traces: Iterable[Trace]) -> None:
     """Several decoders in one file, one after another."""
     path = writable(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _draft(path)
     try:
         with writing(path):
             with _open(temporary, "wt", packed=path.suffix == ".gz") as file:
@@ -91,11 +91,18 @@ def write_traces(path: str | Path, traces: Iterable[Trace]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _draft(path: Path) -> Path:
+    """Where a trace grows: one name, so that what a kill left there is written over."""
+    return path.with_name(f".{path.name}.tmp")
+
+
 def writable(path: str | Path) -> Path:
     """The path of a trace to be, or an error while nothing is decoded yet."""
     path = Path(path).expanduser()
     if path.is_dir():
         raise InputError(f"trace {str(path)!r} is a directory: give the name of a file")
+    if path.exists() and not path.is_file():  # a rename would put a file in a device's place
+        raise InputError(f"trace {str(path)!r} is a device or a pipe: give the name of a file")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(
             f"trace {str(path)!r} cannot be written: {str(path.parent)!r} is no directory that"

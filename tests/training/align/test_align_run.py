@@ -50,6 +50,24 @@ def test_a_killed_run_ends_like_one_that_was_not(
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
+def test_weights_and_their_report_appear_together(
+    start_of: Callable[..., Start], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Alignment(start_of("llada"), replace(SMALL, updates=1), tmp_path / "run")
+    list(training)
+    drafts = []
+
+    def killed(draft: Path, _: Path) -> None:
+        drafts.append({file.name for file in draft.iterdir()})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("xpredflow.models.publication._publish", killed)
+    with pytest.raises(KeyboardInterrupt):
+        training.finish(tmp_path / "model")
+    assert {"model.safetensors", "alignment.json", "generation_config.json"} <= drafts[0]
+    assert list((tmp_path / "model").iterdir()) == []
+
+
 def test_everything_is_trained_but_the_embedding(
     family: str, start_of: Callable[..., Start], tmp_path: Path
 ) -> None:

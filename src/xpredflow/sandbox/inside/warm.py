@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import candidate, judge, landlock, limits
+from . import candidate, judge, landlock, limits, root
 from .channel import Channel
 from .limits import Limits
 from .seccomp import Filter
@@ -69,8 +69,8 @@ def _move_pipes() -> None:
 def _close_down(settings: Settings) -> Callable[[], None]:
     """Give up what no process in here needs; returns what each candidate must do on top."""
     if settings.isolation == "landlock":
-        if os.getuid() == 0:
-            limits.drop_capabilities()
+        root.hide_all_but(settings.readable)  # or Landlock alone, which hides no names
+        limits.drop_capabilities()  # root's own, and those that a namespace gives to anybody
         landlock.restrict_to_reading(settings.readable, [settings.box])
         settings.box = ""  # no place to write
     elif settings.isolation == "bubblewrap" and settings.uid != os.getuid():

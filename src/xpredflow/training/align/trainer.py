@@ -17,8 +17,10 @@ import torch.distributed as dist
 
 from xpredflow.files import write_atomically
 from xpredflow.models import MaskedDiffusionModel
+from xpredflow.models.defaults import REPORT
 from xpredflow.models.loader import as_dtype, load
 from xpredflow.models.module_adapter import Wrapped
+from xpredflow.models.publication import published
 from xpredflow.models.spread import whole_tensor
 from xpredflow.processes import Share
 from xpredflow.training.align.config import AlignConfig
@@ -221,8 +223,9 @@ class Alignment:
         """Write the aligned weights; what they read now, in the process that wrote them."""
         self.run.wait()
         model, dtype = self.objective.model, as_dtype(self.config.dtype) or self.stored
-        export(model, self.places, self.placement, dtype, directory)
-        after = self._measured_after(directory)
+        written = directory.with_name(f"{directory.name}-unmeasured")
+        export(model, self.places, self.placement, dtype, written)
+        after = self._measured_after(written)
         if self.share.rank:
             return None
         report = {
@@ -231,7 +234,12 @@ class Alignment:
             "before": asdict(self.before),
             "after": asdict(after),
         }
-        write_atomically(directory / "alignment.json", json.dumps(report, indent=2) + "\n")
+        # with the weights, in one rename: aligned weights never stand there without saying so
+        with published(directory) as draft:
+            for file in written.iterdir():
+                file.rename(draft / file.name)
+            write_atomically(draft / REPORT, json.dumps(report, indent=2) + "\n")
+        written.rmdir()
         return after
 
     def _measured_after(self, directory: Path) -> Consistency:

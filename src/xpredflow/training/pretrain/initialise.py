@@ -9,7 +9,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from xpredflow.errors import InputError
-from xpredflow.files import read_object
+from xpredflow.files import read_object, writing
 from xpredflow.models import MaskedDiffusionModel, build
 from xpredflow.models.embedded import ALIGNED, assets, load
 from xpredflow.models.source import load_tokenizer
@@ -66,7 +66,8 @@ def given_model(directory: Path, start: str) -> MaskedDiffusionModel:
     model = load(start, dtype="float32")
     if model.tokenizer is None:
         raise InputError(f"start is {start!r}, which has no tokenizer.json: training needs it too")
-    model.tokenizer.save_pretrained(str(directory))
+    with writing(directory, "nothing was trained yet"):
+        model.tokenizer.save_pretrained(str(directory))
     special_tokens(directory)
     return model.train().requires_grad_()
 
