@@ -159,6 +159,7 @@ class DecodeOptions(TypedDict, total=False):
     alpha: float
     beta: float
     js_threshold: float
+    branches: int
 
 
 def resolve(
