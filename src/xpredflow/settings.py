@@ -87,7 +87,8 @@ def _from_text(value: Any, hint: Any) -> Any:
         return repr(value)  # pydantic would read True as 1
     if not isinstance(value, str):
         return value
-    if NoneType in choices and bool not in choices and value.lower() in _NOTHING:
+    nothing = _NOTHING if bool not in choices else ("none",)  # off is False there
+    if NoneType in choices and value.lower() in nothing:
         return None
     if float in choices and _RATIO.fullmatch(value):
         below = Fraction(value.split("/")[1].strip())

@@ -56,7 +56,7 @@ def _parameter(setting: Setting, panel_name: str) -> inspect.Parameter:
     first = setting.help[:1]
     text = first.upper() if first.isascii() else first  # not λ and κ
     text += f"{setting.help[1:]}  [default: {setting.written_default or 'none'}]"
-    if setting.hint is bool:
+    if bool in (get_args(setting.hint) or (setting.hint,)):
         names = f"{flag}/--no-{flag[2:]}"
         hint: Any = Annotated[bool | None, typer.Option(names, help=text, **panel)]
     else:

@@ -39,7 +39,8 @@ class SoftmaxRouter(nn.Module):
 
     def forward(self, x: Float[Tensor, "T E"]) -> tuple[Int[Tensor, "T A"], Float[Tensor, "T A"]]:
         """The chosen experts of each token and their weights."""
-        scores = F.linear(x.float(), self.weight.float()).softmax(-1)
+        with torch.autocast(x.device.type, enabled=False):  # it would multiply in bf16
+            scores = F.linear(x.float(), self.weight.float()).softmax(-1)
         weights, chosen = scores.topk(self.routing.chosen, dim=-1)
         if self.routing.normalise:
             weights = weights / weights.sum(-1, keepdim=True)

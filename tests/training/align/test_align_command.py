@@ -1,9 +1,6 @@
 """`xpredflow align` as a user calls it: alone, under torchrun, and with bad input."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +8,7 @@ import pytest
 import torch
 from builders import write_checkpoint
 from own_answers import own_answer, own_answers, write_answers
+from small_alignment import together
 from typer.testing import CliRunner
 
 from xpredflow import generate, load
@@ -21,7 +19,6 @@ from xpredflow.training.align.trainer import Alignment
 from xpredflow.training.common.sharded_states import read_tensors
 
 SETTINGS = ["-n", "6", "-o", "batch=4", "-o", "lr=3e-3", "-o", "warmup=2", "-o", "save_every=2"]
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 
 
 @pytest.fixture
@@ -40,15 +37,6 @@ def arguments(place: Path, out: str, family: str = "llada", *more: str) -> list[
 
 def run(command: list[str]):
     return CliRunner().invoke(app, command)
-
-
-def together(command: list[str]) -> subprocess.CompletedProcess:
-    """The command in two processes."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [*TORCHRUN, "-m", "xpredflow", *command]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=900, check=False
-    )
 
 
 def log_of(run: Path) -> list[dict]:
@@ -98,7 +86,7 @@ def test_two_processes_align_like_one(place: Path) -> None:
     more = ["-o", "checkpointing=on", "-o", "accumulate=2"]
     more += ["-o", "on_policy=0.4", "-o", "keep_reference=0.1"]
     assert run(arguments(place, "one", "llada", *more)).exit_code == 0
-    done = together(arguments(place, "two", "llada", *more))
+    done = together(["-m", "xpredflow", *arguments(place, "two", "llada", *more)])
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("checkpoint: ") == 1
     one, two = log_of(place / "one"), log_of(place / "two")
@@ -129,7 +117,7 @@ def test_two_processes_go_on_where_one_was_killed(
     assert killed.exit_code == 130
     assert "stopped after update 3; " in killed.stderr
     assert "keeps the state after update 2: give the same command with --resume" in killed.stderr
-    done = together(arguments(place, "two", "llada2", *more, "--resume"))
+    done = together(["-m", "xpredflow", *arguments(place, "two", "llada2", *more, "--resume")])
     assert done.returncode == 0, done.stderr
     assert "update 2/6" not in done.stderr
     assert "update 3/6" in done.stderr

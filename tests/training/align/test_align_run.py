@@ -12,6 +12,7 @@ from small_alignment import SMALL, log_of
 from xpredflow import InputError, load
 from xpredflow.models import publication
 from xpredflow.processes import Share
+from xpredflow.training.align.config import AlignConfig
 from xpredflow.training.align.progress import WINDOW, Drift
 from xpredflow.training.align.trainer import Alignment
 from xpredflow.training.common.plots import plot_alignment
@@ -248,9 +249,22 @@ def test_bad_settings_are_named(values: dict, message: str) -> None:
 
 
 def test_processes_share_a_batch_evenly() -> None:
-    assert replace(SMALL, batch=24, accumulate=3).rows_at_once(Share(0, 2)) == 4
+    assert replace(SMALL, batch=24, accumulate=3).parts(Share(0, 2)) == 3
     with pytest.raises(InputError, match=r"batch is 4, which 3 process.* give a multiple of 3"):
-        SMALL.rows_at_once(Share(0, 3))
+        SMALL.parts(Share(0, 3))
+
+
+def test_large_models_take_smaller_parts_and_compute_activations_again() -> None:
+    plain, size = AlignConfig(), 8_000_000_000
+    assert [plain.parts(Share(), longest, size) for longest in (128, 512, 1000, 9000)] == [
+        *(1, 4, 8, 32),
+    ]
+    assert plain.parts(Share(3, 8), 1024, size) == 1
+    assert plain.parts(Share(), 1024, 999_999_999) == 1
+    assert replace(plain, accumulate=2).parts(Share(), 1024, size) == 2
+    assert plain.recomputes(size)
+    assert not plain.recomputes(999_999_999)
+    assert not replace(plain, checkpointing=False).recomputes(size)
 
 
 def test_the_rate_warms_up_and_falls_to_zero() -> None:

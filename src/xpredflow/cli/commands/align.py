@@ -31,7 +31,7 @@ def align(
       xpredflow align runs/again --config runs/aligned/run.toml --seed 1
       xpredflow align runs/lora -m DIR --answers own.jsonl -n 400 --lora-rank 8 --lr 1e-4
       torchrun --nproc_per_node 8 -m xpredflow align OUT -m GSAI-ML/LLaDA-8B-Instruct \\
-          --answers own.jsonl --device cuda --checkpointing
+          --answers own.jsonl --device cuda
 
     \b
     Then once more, on the states that the flow visits:
@@ -67,6 +67,7 @@ def align(
             resume=begin.resume,
             watch=show,
             device=begin.device,
+            say=view.note,
         )
     if done.after is None:  # another process writes and speaks
         return

@@ -13,6 +13,8 @@ from xpredflow.training.common.optimiser import (
 )
 
 CHUNK = 256  # at LLaDA's 126,464 tokens: 0.26 GB
+LARGE = 1_000_000_000  # parameters from which on memory decides the defaults
+POSITIONS = 4096  # that a large model reads at once
 _batches = grouped("Batches")
 _adapters = grouped("Adapters")
 _objective = grouped("Objective (beyond the paper's)")
@@ -34,8 +36,11 @@ class AlignConfig:
         1, "updates between two looks at the reference's cross-entropy; 0: never", ge=0
     )
     batch: int = _batches(32, "answers per update, over all processes", ge=1)
-    accumulate: int = _batches(
-        1, "parts in which each process goes through its share of a batch", ge=1
+    accumulate: int | None = _batches(
+        None,
+        "parts in which each process goes through its share of a batch; without: 1, or as many as"
+        " keep a pass of a model from 1e9 parameters on at 4096 positions",
+        ge=1,
     )
     lr: float = optimiser(2e-5, "learning rate of AdamW; small models want more", gt=0)
     warmup: int = optimiser(10, "updates until the full rate, which then falls to zero", ge=1)
@@ -55,8 +60,13 @@ class AlignConfig:
     on_policy_states: Literal["flow", "predictions"] = _objective(
         "flow", "of those rows; predictions: own ones for 3/4 of the tokens, as DMax trains"
     )
-    checkpointing: bool = _memory(False, "recompute activations in the backward pass")
+    checkpointing: bool | None = _memory(
+        None, "recompute activations in the backward pass; without: from 1e9 parameters on"
+    )
     chunk: int = _memory(CHUNK, "positions that have logits at the same time", ge=1)
+    moments: Literal["float32", "8bit"] = _memory(
+        "float32", "of AdamW; 8bit: a quarter of their memory, by torchao, in one process"
+    )
     precision: Literal["auto", "float32", "bfloat16"] = _memory(
         "auto", "of matrix products; auto: float32 on a CPU, else bfloat16"
     )
@@ -81,12 +91,20 @@ class AlignConfig:
         falling = self.updates - self.warmup
         return self.lr * rate_share(step, self.updates, warmup=self.warmup, falling=falling)
 
-    def rows_at_once(self, share: Share) -> int:
-        """Answers in one forward pass of one process."""
-        parts = self.accumulate * share.world
-        if self.batch % parts:
+    def recomputes(self, parameters: int) -> bool:
+        """Whether activations of a model of this size are computed again in the backward pass."""
+        return parameters >= LARGE if self.checkpointing is None else self.checkpointing
+
+    def parts(self, share: Share, longest: int = 0, parameters: int = 0) -> int:
+        """Passes of one process per update: answers have up to `longest` positions."""
+        parts = self.accumulate or 1
+        if self.batch % (parts * share.world):
             raise InputError(
                 f"batch is {self.batch}, which {share.world} process(es) with accumulate ="
-                f" {self.accumulate} cannot share evenly: give a multiple of {parts}"
+                f" {parts} cannot share evenly: give a multiple of {parts * share.world}"
             )
-        return self.batch // parts
+        if self.accumulate is not None or parameters < LARGE:
+            return parts
+        rows = self.batch // share.world
+        sizes = [n for n in range(1, rows + 1) if rows % n == 0 and n * longest <= POSITIONS]
+        return rows // max(sizes, default=1)

@@ -66,6 +66,11 @@ class Drift:
     recent: list[tuple[float, float]] = field(default_factory=list)
     warned: bool = False
 
+    @classmethod
+    def of(cls, saved: dict[str, Any]) -> "Drift":
+        """As it was saved, where pairs may have become lists."""
+        return cls([(now, reference) for now, reference in saved["recent"]], saved["warned"])
+
     def add(self, now: float, reference: float) -> str | None:
         """A warning, the first time that the mean over the window is off by more than the limit."""
         self.recent = [*self.recent, (now, reference)][-WINDOW:]

@@ -121,7 +121,10 @@ class _Chunked(torch.autograd.Function):
         tables = Tables(head.to(compute), tables.embedding.detach().to(compute), tables.mask)
         wants = [how.with_gradient and wanted for wanted in ctx.needs_input_grad[:2]]
         of_hidden = torch.empty_like(hidden) if wants[0] else None
-        of_head = torch.zeros_like(head) if wants[1] else None
+        # summed up over chunks, and a sharded head is at hand in bf16 alone
+        wide = torch.promote_types(head.dtype, torch.float32)
+        of_head = torch.zeros_like(head, dtype=wide) if wants[1] else None
+        ctx.dtype = head.dtype
         read = []
         with torch.autocast(hidden.device.type, enabled=False):
             for start in range(0, len(hidden), how.chunk):
@@ -139,7 +142,8 @@ class _Chunked(torch.autograd.Function):
         # In place: a second copy of the head's gradient would be the largest tensor here. Should
         # anyone differentiate twice, torch notices the change and raises.
         scaled = [g if g is None else g.mul_(gradients[0]) for g in ctx.saved_tensors]
-        return (*scaled, None, None, None)
+        of_hidden, of_head = scaled
+        return of_hidden, None if of_head is None else of_head.to(ctx.dtype), None, None, None
 
 
 def _read_chunk(

@@ -27,18 +27,28 @@ from xpredflow.training.align.config import AlignConfig
 from xpredflow.training.align.consistency import Consistency, read_consistency
 from xpredflow.training.align.export import export
 from xpredflow.training.align.lora import add_adapters, without_adapters
+from xpredflow.training.align.memory import Footprint, Work, footprint
 from xpredflow.training.align.objective import XPrediction
 from xpredflow.training.align.on_policy import OnPolicyStates
+from xpredflow.training.align.optimizer import adamw, set_rate
 from xpredflow.training.align.progress import SUMS, Drift, Progress, sums_of
 from xpredflow.training.align.readout import Readout
 from xpredflow.training.align.sharding import Placement, summed
 from xpredflow.training.align.state import file_state, restore, shard_state
-from xpredflow.training.common.answer_batches import batch_at, check_answers, hold_out, text_batch
+from xpredflow.training.common.answer_batches import (
+    batch_at,
+    check_answers,
+    hold_out,
+    length,
+    text_batch,
+)
 from xpredflow.training.common.masking import MaskedBatch, draw_masks
 from xpredflow.training.common.run_file import RunFile
 from xpredflow.training.common.runs import Run
 from xpredflow.training.common.start import Start
 
+# What changes no more than rounding, or nothing.
+MAY_CHANGE = ("save_every", "answers", "accumulate", "checkpointing")
 KEPT = 16  # likeliest tokens of the reference that keep_reference holds on to, one by one
 
 
@@ -54,15 +64,17 @@ class Alignment:
         share: Share = Share(),  # noqa: B008  (immutable)
     ) -> None:
         self.start, self.config, self.share = start, config, share
-        self.rows = config.rows_at_once(share)
+        config.parts(share)  # refuses what cannot be shared out, before anything is read
         about = RunFile("align", config, start.inputs, checks=start.checks)
-        self.run = Run(directory, about, resume, ("save_every", "answers"), share)
+        self.run = Run(directory, about, resume, MAY_CHANGE, share)
         state = self.run.load_state()
         self.placement = Placement(start, share)
         model = self.placement.open()
         check_answers(start.answers, model)
         self.device, self.stored = self.placement.device(model), model.stored_dtype
-        self.places = model.places()
+        self.places, size = model.places(), sum(p.numel() for p in model.parameters())
+        self.parts = config.parts(share, max(map(length, start.answers)), size)
+        self.rows = config.batch // (self.parts * share.world)
         self.answers, self.held = hold_out(start.answers, config.holdout, config.seed)
         if state is None:
             # what is sharded once cannot be taken apart for training
@@ -77,17 +89,10 @@ class Alignment:
         self.parameters = {
             name: p for name, p in self.objective.model.named_parameters() if p.requires_grad
         }
-        # Embeddings are small, so the loss and its gradients are: they must not drown in eps.
-        self.optimizer = torch.optim.AdamW(
-            self.parameters.values(),
-            config.lr,
-            betas=(0.9, 0.98),
-            eps=1e-12,
-            weight_decay=config.weight_decay,
-        )
+        self.optimizer = adamw(self.parameters.values(), config, self.device, share)
         self.drift, self.step = Drift(), 0
         if state is not None:
-            self.step, self.drift = state["step"], Drift(**state["drift"])
+            self.step, self.drift = state["step"], Drift.of(state["drift"])
             restore(state, self.parameters, self.optimizer, share)
 
     def _measured(self, model: MaskedDiffusionModel) -> Consistency:
@@ -104,7 +109,8 @@ class Alignment:
         else:
             model.float().requires_grad_()
             model.embedding.requires_grad_(False)
-        model.checkpointing = config.checkpointing
+        if config.checkpointing is not None or not isinstance(model, Wrapped):
+            model.checkpointing = config.recomputes(sum(p.numel() for p in model.parameters()))
         return model
 
     def _frozen_copy(self) -> XPrediction | None:
@@ -115,6 +121,16 @@ class Alignment:
         reference = XPrediction(model, self.config.chunk)
         self.placement.put(reference, self.places)
         return reference
+
+    def expected(self) -> Footprint | None:
+        """The memory that a process needs on its device; unknown for a foreign module."""
+        model, longest = self.objective.model, max(map(length, self.answers))
+        if isinstance(model, Wrapped):
+            return None
+        positions = self.rows * longest
+        products, again = self._products(), model.checkpointing
+        work = Work(positions, self.parts, self.share.world, products, again)
+        return footprint(model, self.config, work)
 
     def __iter__(self) -> Iterator[Progress]:
         """Train to the end; every update is logged, a state is saved now and then."""
@@ -141,8 +157,7 @@ class Alignment:
             (ours.total * (self.share.world / read)).backward()
             sums += sums_of(ours, theirs, part, own)
         norm = torch.nn.utils.clip_grad_norm_(self.parameters.values(), config.clip)
-        for group in self.optimizer.param_groups:
-            group["lr"] = config.rate(self.step)
+        set_rate(self.optimizer, config.rate(self.step))
         self.optimizer.step()
         self.optimizer.zero_grad()
         total = dict(zip(SUMS, summed(sums, self.share).tolist(), strict=True))
@@ -189,7 +204,7 @@ class Alignment:
         self, noisy: MaskedBatch, on_policy: OnPolicyStates | None
     ) -> Iterator[tuple[MaskedBatch, OnPolicyStates | None]]:
         """This process's rows; processes meet in rows of similar length."""
-        for number in range(self.config.accumulate):
+        for number in range(self.parts):
             first = (number * self.share.world + self.share.rank) * self.rows
             rows = slice(first, first + self.rows)
             part = None if on_policy is None else on_policy.part(rows, self.device)

@@ -20,7 +20,7 @@ import tomli_w
 
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.files import explained, read_object, write_atomically
-from xpredflow.settings import configured, option_names
+from xpredflow.settings import configured, described, option_names
 
 NAME, OLD_NAME = "run.toml", "config.json"
 _TABLES = ("inputs", "settings", "rules", "checks")
@@ -71,8 +71,10 @@ class RunFile:
         else:
             tables = _read(directory / NAME)
             then = {k: v for table in _TABLES for k, v in tables.get(table, {}).items()}
-            # an earlier version held fewer things against a resumed run
-            names = ({*then} | {*now}) - ({*self.checks} - {*then})
+            # an earlier version held fewer things against a resumed run, and had fewer settings
+            defaults = _plain({s.name: s.default for s in described(type(self.settings))})
+            new = {name for name in {*now} - {*then} if now[name] == defaults.get(name)}
+            names = ({*then} | {*now}) - ({*self.checks} - {*then}) - new
         for name in sorted(names - {*may_change}):
             if then.get(name) != now.get(name):
                 return name, then.get(name), now.get(name)
