@@ -37,17 +37,22 @@ def fitting_batch(model: Model, rows: Iterable[Row]) -> int:
 
 def bytes_of_row(model: Model, row: Row) -> int:
     """About what a row takes beyond the weights in one pass: logits, states, activations, cache."""
-    vocabulary, width = model.embedding.shape
-    size = model.embedding.element_size()
     positions = max(map(len, row.blocks)) * (2 if row.rule and row.rule.shadows else 1)
     whole = row.rule is not None and getattr(row.rule.decoder, "whole_distribution", False)
+    return row_bytes(model, positions, len(row.ids), whole=whole)
+
+
+def row_bytes(model: Model, positions: int, length: int, *, whole: bool = False) -> int:
+    """The same for so many positions that are read in a row of a length."""
+    vocabulary, width = model.embedding.shape
+    size = model.embedding.element_size()
     logits = positions * vocabulary * (KEPT_LOGITS * 4 if whole else size)
     states = STATES * positions * width * 4
-    activations = ACTIVATIONS * len(row.ids) * width * size
+    activations = ACTIVATIONS * length * width * size
     shape = getattr(model, "shape", None)
     cached = 0
     if model.block_size is not None and shape is not None:
-        cached = 2 * shape.layers * shape.kv_heads * shape.head_dim * len(row.ids) * size
+        cached = 2 * shape.layers * shape.kv_heads * shape.head_dim * length * size
     return logits + states + activations + cached
 
 
