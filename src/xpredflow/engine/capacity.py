@@ -37,18 +37,36 @@ def fitting_batch(model: Model, rows: Iterable[Row]) -> int:
 
 def bytes_of_row(model: Model, row: Row) -> int:
     """About what a row takes beyond the weights in one pass: logits, states, activations, cache."""
+    copies = 1 + (row.rule.branches if row.rule else 0)
+    positions = max(map(len, row.blocks)) * (2 if row.rule and row.rule.shadows else 1)
+    whole = row.rule is not None and getattr(row.rule.decoder, "whole_distribution", False)
+    is_cached = model.block_size is not None or row.cache is not None
+    return row_bytes(
+        model, positions, len(row.ids), whole=whole, copies=copies, is_cached=is_cached
+    )
+
+
+def row_bytes(
+    model: Model,
+    positions: int,
+    length: int,
+    *,
+    whole: bool = False,
+    copies: int = 1,
+    is_cached: bool | None = None,
+) -> int:
+    """The same for so many positions that are read in a row of a length, in several copies."""
     vocabulary, width = model.embedding.shape
     size = model.embedding.element_size()
-    copies = 1 + (row.rule.branches if row.rule else 0)
-    positions = copies * max(map(len, row.blocks)) * (2 if row.rule and row.rule.shadows else 1)
-    whole = row.rule is not None and getattr(row.rule.decoder, "whole_distribution", False)
-    logits = positions * vocabulary * (KEPT_LOGITS * 4 if whole else size)
-    states = STATES * positions * width * 4
-    activations = ACTIVATIONS * copies * len(row.ids) * width * size
+    logits = copies * positions * vocabulary * (KEPT_LOGITS * 4 if whole else size)
+    states = STATES * copies * positions * width * 4
+    activations = ACTIVATIONS * copies * length * width * size
     shape = getattr(model, "shape", None)
     cached = 0
-    if (model.block_size is not None or row.cache is not None) and shape is not None:
-        cached = 2 * shape.layers * shape.kv_heads * shape.head_dim * len(row.ids) * size
+    if is_cached is None:
+        is_cached = model.block_size is not None
+    if is_cached and shape is not None:
+        cached = 2 * shape.layers * shape.kv_heads * shape.head_dim * length * size
     return logits + states + activations + cached
 
 
