@@ -29,6 +29,7 @@ class Tab:
 
     def __init__(self, page: Any) -> None:
         self.page = page
+        self.origin = "file:"
         self.problems: list[str] = []
         self.requests: list[str] = []
         page.on("pageerror", lambda error: self.problems.append(str(error)))
@@ -36,8 +37,10 @@ class Tab:
         page.on("dialog", lambda dialog: (self.problems.append("a dialog"), dialog.dismiss()))
         page.on("request", lambda request: self.requests.append(request.url))
 
-    def open(self, file: Path) -> Any:
-        self.page.goto(file.as_uri())
+    def open(self, at: Path | str) -> Any:
+        """A file, or the page of a server."""
+        self.origin = "file:" if isinstance(at, Path) else f"{at}/"
+        self.page.goto(at.as_uri() if isinstance(at, Path) else at)
         self.page.wait_for_selector("html[data-ready]", timeout=20_000)
         return self.page
 
@@ -49,4 +52,4 @@ def tab(browser: Any) -> Iterator[Tab]:
     yield tab
     page.close()
     assert tab.problems == []
-    assert all(url.startswith("file:") for url in tab.requests), "a page asks nobody anything"
+    assert all(url.startswith(tab.origin) for url in tab.requests), "a page asks nobody else"

@@ -3,31 +3,18 @@
 XPREDFLOW_SCREENSHOTS=docs/images makes the pictures of docs/view.md in the same run.
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from page_reading import answer, contrast, keep, tokens
 
 from xpredflow import load, make_task
 from xpredflow.watch.trace import Trace, record
 from xpredflow.watch.viewer import write_page
 
-SCREENSHOTS = os.environ.get("XPREDFLOW_SCREENSHOTS")
 TASK, NUMBER = "minimath", 92
 PASS = "#pass"
-
-
-def keep(page: Any, name: str) -> None:
-    """A picture for the documentation, where one is asked for."""
-    if SCREENSHOTS:
-        from PIL import Image
-
-        file = Path(SCREENSHOTS) / f"{name}.png"
-        page.screenshot(path=str(file))
-        with Image.open(file) as picture:  # a quarter of the bytes, and nobody sees it
-            small = picture.convert("RGB").quantize(64)
-        small.save(file, optimize=True)
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +45,6 @@ def shown(tab: Any, traces: list[Trace], tmp_path: Path) -> Any:
 
 def passes(traces: list[Trace]) -> int:
     return max(len(trace.frames) for trace in traces)
-
-
-def tokens(page: Any, column: int = 0) -> Any:
-    return page.locator("article").nth(column).locator(".answer .token")
-
-
-def answer(page: Any, column: int = 0) -> str:
-    text = page.locator("article").nth(column).locator(".answer").inner_text()
-    return text.replace("↵", "").replace("∎", "").strip()
 
 
 def test_it_opens_with_the_answers_and_what_is_said_of_them(shown: Any, traces: Any) -> None:
@@ -221,33 +199,9 @@ def test_night_is_dark_and_readable(shown: Any) -> None:
     keep(shown, "viewer-dark")
 
 
-def contrast(one: str, other: str) -> float:
-    """Of two CSS colours, as WCAG counts it."""
-
-    def brightness(colour: str) -> float:
-        inner = colour[colour.index("(") + 1 : -1].replace(",", " ").replace("srgb", "").split()
-        parts = [float(value) for value in inner[:3]]
-        parts = [part / 255 for part in parts] if colour.startswith("rgb") else parts
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    low, high = sorted((brightness(one), brightness(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
 def test_every_part_has_a_name_for_those_who_listen(shown: Any) -> None:
     for part in shown.locator("button, input, select").all():
         name = part.get_attribute("aria-label") or part.inner_text()
         assert name or part.evaluate("e => e.labels.length")
     assert "Answer of flow after pass" in shown.locator(".answer").first.get_attribute("aria-label")
     assert "64 positions" in shown.locator("canvas").first.get_attribute("aria-label")
-
-
-def test_a_live_page_can_offer_to_branch(shown: Any) -> None:
-    shown.evaluate(
-        "() => { player.details.branch = (from) => { window.branched = [from.place, from.pass]; } }"
-    )
-    shown.locator("#scrub").fill("2")
-    tokens(shown).nth(4).click()
-    shown.click("text=Branch from here")
-    assert shown.evaluate("window.branched") == [4, 2]

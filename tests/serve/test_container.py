@@ -1,6 +1,7 @@
 """Dockerfile and compose file name what is there; they are built where there is Docker."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from typer import Context
 from typer.main import get_command
 
 from xpredflow.cli import app
+from xpredflow.serve.config import ServeConfig
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -44,3 +46,28 @@ def test_the_command_line_is_spelt_right(service: str) -> None:
     assert context.params["host"] == "0.0.0.0"
     assert context.params["model"] == "tiny-aligned"
     assert "XPREDFLOW_TOKEN" in COMPOSE["services"][service]["environment"]
+
+
+def test_the_extra_that_is_installed_is_declared_and_locked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    [extras] = re.findall(r"'\.\[([\w,]+)\]'", DOCKERFILE)
+    pinned = set(re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    for extra in extras.split(","):
+        needed = [
+            re.split(r"[\[<>=;~! ]", one)[0] for one in project["optional-dependencies"][extra]
+        ]
+        assert needed
+        assert {name.lower() for name in needed} <= {name.lower() for name in pinned}
+    for name in ("readme", "license"):
+        said = project.get(name)
+        file = said if isinstance(said, str) else (said or {}).get("file", "")
+        assert not file.endswith((".md", "LICENSE")) or file in DOCKERFILE
+
+
+def test_the_health_check_asks_what_the_server_answers() -> None:
+    [asked] = re.findall(r"http://127\.0\.0\.1:(\d+)(/\w+)", DOCKERFILE)
+    assert asked == ("8000", "/healthz")
+    assert f"EXPOSE {asked[0]}" in DOCKERFILE
+    assert all(asked[0] in str(one["ports"]) for one in COMPOSE["services"].values())
+    drain = ServeConfig().drain_seconds
+    assert all(int(one["stop_grace_period"][:-1]) > drain for one in COMPOSE["services"].values())

@@ -37,6 +37,21 @@ def test_a_schema_is_kept_to(server: Running, decoder: str) -> None:
     assert deltas[-1]["slots"] == choice["slots"]
 
 
+def test_gaps_that_can_no_longer_change_are_sent_at_once(server: Running) -> None:
+    parts = ["x=", {"kind": "integer", "tokens": 2}, "\nx=25-7=", {"tokens": 4}, "!"]
+    streamed = server.post(
+        messages=[{"role": "user", "content": PENS}],
+        response_format={"type": "template", "template": parts},
+        decoder="mask+block_length=2",
+        stream=True,
+    )
+    chunks = [line[6:] for line in streamed.text.splitlines() if line.startswith("data: {")]
+    texts = [c["delta"].get("content") for chunk in chunks for c in json.loads(chunk)["choices"]]
+    sent = [text for text in texts if text]
+    assert sent[:2] == ["x=", "25\nx=25-7="]
+    assert len(sent) == 3
+
+
 def test_a_choice_has_the_probability_of_each(server: Running) -> None:
     format_ = {"type": "choice", "choices": ["x=25", "y=25", "no"]}
     [choice] = server.chat(response_format=format_)["choices"]

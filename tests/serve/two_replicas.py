@@ -1,6 +1,7 @@
 """What test_replicas.py runs: a server in front of two replicas, one of which is killed."""
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -63,6 +64,10 @@ def main() -> None:
         [offline] = generate(engine.model, PENS)
         texts = [r.json()["choices"][0]["message"]["content"] for r in ask_all(server, 6)]
         assert texts == [offline.text] * 6, texts
+        # the passes of both are counted, whoever took them
+        counted = httpx.get(f"{server.url}/metrics").text
+        [passes] = re.findall(r"^xpredflow_passes_total (\S+)", counted, re.MULTILINE)
+        assert float(passes) == 6 * offline.passes
         assert server.refused(budget="x")[0] == 400
         body = {"messages": MESSAGES, "stream": True, "decoder": "threshold:0.9"}
         with httpx.stream("POST", server.url + CHAT, json=body, timeout=60) as response:

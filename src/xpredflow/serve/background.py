@@ -35,7 +35,8 @@ def serving(
         httpx.get(f"{server.url}/v1/models")
     """
     config = config or ServeConfig(port=0)
-    listener, metrics = listen(config), Metrics(config.max_batch)
+    listener = listen(config)
+    metrics = getattr(backend, "metrics", None) or Metrics(config.max_batch)
     backend = backend or ModelThread(
         engine,
         max_batch=config.max_batch,

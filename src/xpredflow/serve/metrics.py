@@ -1,6 +1,7 @@
 """What /metrics says, in the words of Prometheus."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -12,11 +13,26 @@ PASSES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
+class Load(NamedTuple):
+    """What a replica says of itself: counts since it began, and its newest pass."""
+
+    replica: str
+    batches: int = 0
+    passes: int = 0
+    running: int = 0
+    waiting: int = 0
+
+    def after(self, running: int, waiting: int) -> "Load":
+        """One more pass."""
+        return Load(self.replica, self.batches + 1, self.passes + running, running, waiting)
+
+
 class Metrics:
     """Counters of one server; each has a registry of its own."""
 
     def __init__(self, max_batch: int) -> None:
         self.max_batch, self.registry = max_batch, CollectorRegistry()
+        self.loads: dict[str, Load] = {}
         of = {"registry": self.registry, "namespace": "xpredflow"}
         self.requests = Counter("requests", "Requests by status.", ["route", "status"], **of)
         self.seconds = Histogram("request_seconds", "Time.", ["route"], buckets=SECONDS, **of)
@@ -40,6 +56,19 @@ class Metrics:
         self.fill.set(running / self.max_batch)
         self.running.set(running)
         self.waiting.set(waiting)
+
+    def on_load(self, load: Load) -> None:
+        """What a replica has done in all so far, and what it does now."""
+        before = self.loads.get(load.replica, Load(load.replica))
+        if load.batches < before.batches:  # reports of several rows may overtake each other
+            return
+        self.loads[load.replica] = load
+        self.batches.inc(load.batches - before.batches)
+        self.passes.inc(load.passes - before.passes)
+        running = sum(one.running for one in self.loads.values())
+        self.fill.set(running / self.max_batch)
+        self.running.set(running)
+        self.waiting.set(sum(one.waiting for one in self.loads.values()))
 
     def on_answers(self, results: Sequence[Result | Finished], prompt_tokens: int) -> None:
         """A request is answered."""

@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import ray
 import torch
@@ -24,6 +25,7 @@ from xpredflow.serve.app import make_app
 from xpredflow.serve.config import ServeConfig
 from xpredflow.serve.feed import Mailbox
 from xpredflow.serve.jobs import Job, RowFailed, Update
+from xpredflow.serve.metrics import Load, Metrics
 from xpredflow.serve.requests import Served
 from xpredflow.serve.server import run, served_by
 from xpredflow.serve.tracks import Bounds
@@ -49,19 +51,28 @@ class Replica:
     ) -> None:
         model = embedded.load(**{"source": embedded.DEFAULT, "device": None, **source})
         self.engine = Engine(model, decoder=decoder, **options)
-        self.thread = ModelThread(self.engine, max_batch=max_batch, bounds=bounds)
+        self.load = Load(uuid4().hex)
+        self.thread = ModelThread(
+            self.engine, max_batch=max_batch, bounds=bounds, on_pass=self._on_pass
+        )
 
-    async def decode(self, job: Job) -> AsyncIterator[Report]:
-        """What the row reports; an error is handed back as it is, not as one of Ray's."""
+    def _on_pass(self, running: int, waiting: int) -> None:
+        self.load = self.load.after(running, waiting)
+
+    async def decode(self, job: Job) -> AsyncIterator[tuple[Load, Report]]:
+        """What the row reports, beside what the replica does.
+
+        An error is handed back as it is, not as one of Ray's.
+        """
         feed = self.thread.open(job)
         try:
             while True:
                 update = await feed.next()
-                yield update
+                yield self.load, update
                 if update.done is not None:
                     return
         except (InputError, RowFailed) as error:
-            yield error
+            yield self.load, error
         finally:
             feed.close()
 
@@ -77,8 +88,8 @@ class Replica:
 class ReplicaBackend:
     """Rows go to whichever replica Ray chooses."""
 
-    def __init__(self, handle: Any, name: str) -> None:
-        self.name = name
+    def __init__(self, handle: Any, name: str, metrics: Metrics) -> None:
+        self.name, self.metrics = name, metrics
         self._handle = handle.options(stream=True)
         self._pumps: set[asyncio.Task[None]] = set()
 
@@ -104,7 +115,8 @@ class ReplicaBackend:
         for attempt in range(1, ATTEMPTS + 1):
             reports = self._handle.decode.remote(job)
             try:
-                async for report in reports:
+                async for load, report in reports:
+                    self.metrics.on_load(load)
                     mailbox.put(report)
                     if not isinstance(report, Update) or report.done is not None:
                         return
@@ -136,7 +148,8 @@ def deploy(
     made = deployment.bind(source, decoder, options, config.max_batch, bounds_of(config))
     handle = serve.run(made, name="xpredflow", route_prefix=None)
     served = handle.served.remote().result(timeout_s=READY_SECONDS)
-    return ReplicaBackend(handle, served.name), served
+    metrics = Metrics(config.max_batch * replicas)
+    return ReplicaBackend(handle, served.name, metrics), served
 
 
 def serve_replicas(
@@ -152,7 +165,7 @@ def serve_replicas(
     room = {"max_batch": config.max_batch * replicas, "max_queue": config.max_queue * replicas}
     bounds = replace(config, **room)
     try:
-        run(make_app(backend, served, bounds), bounds, listener)
+        run(make_app(backend, served, bounds, backend.metrics), bounds, listener)
     finally:
         serve.shutdown()
         ray.shutdown()

@@ -101,11 +101,26 @@ class Track:
             step.canvas.progress[i, :width].tolist(),
             self.revises,
         )
-        settled, draft = found.text, found.draft
-        if self.filling is not None or (row.infill and job.suffix is None):
+        settled, draft, count = found.text, found.draft, found.tokens
+        if self.filling is not None:
+            settled, count = self.filling.settled(self._final(step, i, width))
+            filled = row.response() if row.progress else []
+            behind = [*filled, *step.canvas.tokens[i, :width].tolist()][count:]
+            draft = decode(self.model, before_end(behind, self.model.special.ends))
+        elif row.infill and job.suffix is None:
             settled, draft = "", settled + draft  # its text is put together at the end
         shown = draft if job.drafts else ""
-        return Update(row.used, settled, shown, found.tokens, self.prompt_tokens)
+        return Update(row.used, settled, shown, count, self.prompt_tokens)
+
+    def _final(self, step: Step, i: int, width: int) -> list[int | None]:
+        """The tokens of the gaps, None where they may still change."""
+        done = self.row.response() if self.row.progress else []
+        now: list[int | None] = []
+        if not self.revises:
+            held = step.canvas.tokens[i, :width].tolist(), step.canvas.progress[i, :width].tolist()
+            now = [token if t >= 1 else None for token, t in zip(*held, strict=True)]
+        behind = sum(map(len, self.row.blocks)) - len(done) - len(now)
+        return [*done, *now, *[None] * behind]
 
     def finish(self, done: Decoded) -> None:
         """The row's answer, or why there is none."""

@@ -87,6 +87,23 @@ class Filling:
         parts = [p if isinstance(p, str) else next(filled).text for p in self.template.parts]
         return "".join(parts), slots
 
+    def settled(self, tokens: Sequence[int | None]) -> tuple[str, int]:
+        """The text up to the first gap that may still change, and its tokens; None is open."""
+        text, used, places = "", 0, iter(self._places)
+        for part in self.template.parts:
+            if isinstance(part, str):
+                text += part
+                continue
+            place = next(places)
+            own = [
+                token for token in tokens[used : used + len(place.positions)] if token is not None
+            ]
+            whole = len(own) == len(place.positions)
+            if not whole or (place.constraint and not place.constraint.automaton.accepts(own)):
+                break
+            text, used = text + self._slot(place, own).text, used + len(own)
+        return text, used
+
     def _slot(self, place: _Place, tokens: list[int]) -> Slot:
         gap, constraint = place.gap, place.constraint
         if constraint is None:
