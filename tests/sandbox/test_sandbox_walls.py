@@ -69,7 +69,7 @@ def f(x):
 
 def test_a_file_that_may_be_read_cannot_be_emptied(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("content")
-    inside = Path(sys.modules["xpredflow.sandbox"].__file__).parent  # type: ignore
+    inside = Path(sys.modules["xpredflow.sandbox"].__file__).parent  # type: ignore[arg-type]
     done = subprocess.run(
         [sys.executable, "-S", "-c", FILTERED, str(inside), str(tmp_path / "file")],
         input=OPENS,
