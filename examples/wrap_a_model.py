@@ -20,8 +20,8 @@ def letters() -> PreTrainedTokenizerFast:
     alphabet = "abcdefghijklmnopqrstuvwxyz ."
     words = {letter: i for i, letter in enumerate([*alphabet, "[MASK]", "[SEP]"])}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="."))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")  # type: ignore
-    tokenizer.decoder = decoders.Fuse()  # type: ignore
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")  # type: ignore[assignment]
+    tokenizer.decoder = decoders.Fuse()  # type: ignore[assignment]
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, mask_token="[MASK]")
 
 

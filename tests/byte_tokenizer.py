@@ -28,8 +28,8 @@ TEMPLATE = (
 def byte_tokenizer() -> Any:
     """Ids 0 to 255 are bytes, then the special tokens of LLaDA."""
     tokenizer = Tokenizer(BPE(vocab={c: b for b, c in enumerate(_letters())}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # type: ignore
-    tokenizer.decoder = decoders.ByteLevel()  # type: ignore
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # type: ignore[assignment]
+    tokenizer.decoder = decoders.ByteLevel()  # type: ignore[assignment]
     tokenizer.add_special_tokens(SPECIAL)
     about = {
         "tokenizer_class": "PreTrainedTokenizerFast",

@@ -81,7 +81,7 @@ def options_of(draw: st.DrawFn, cls: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", list(DECODERS))
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))  # type: ignore
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))  # type: ignore[call-overload]
 @given(data=st.data())
 def test_decoders_take_all_that_they_declare(name: str, data: st.DataObject) -> None:
     owner = option_owner(name)

@@ -178,7 +178,7 @@ def _check(op: Any, name: str, args: Any, ours: list, theirs: list) -> None:
 
 def _check_generators(name: str, leaves: list) -> None:
     for leaf in leaves:
-        if isinstance(leaf, _TorchGenerator) and leaf._cdata not in _GENERATORS:  # type: ignore
+        if isinstance(leaf, _TorchGenerator) and leaf._cdata not in _GENERATORS:  # type: ignore[attr-defined]
             raise RuntimeError(
                 f"{name}: expected a {NAME!r} generator but found one of {leaf.device}"
             )

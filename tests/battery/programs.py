@@ -2,7 +2,7 @@
 
 import secrets
 
-import attacks  # type: ignore
+import attacks  # type: ignore[import-not-found]
 
 from battery.outcome import Tally, Wrong
 from xpredflow.sandbox import Sandbox

@@ -28,9 +28,9 @@ def word_tokenizer(style: str = "bert", **about: Any) -> Any:
     tokenizer = Tokenizer(
         WordLevel({word: i for i, word in enumerate([*special, *WORDS])}, unk_token=names["unk"])
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # type: ignore
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # type: ignore[assignment]
     ends = [(names["cls"], 0), (names["sep"], 2)]
-    tokenizer.post_processor = processors.TemplateProcessing(  # type: ignore
+    tokenizer.post_processor = processors.TemplateProcessing(  # type: ignore[assignment]
         single=f"{names['cls']} $A {names['sep']}", special_tokens=ends
     )
     ending = {"eos_token": names["sep"]} if style == "roberta" else {}

@@ -22,8 +22,8 @@ BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
 def write_tokenizer(directory, *added, **config):
     """256 bytes, then the added tokens from id 256 on."""
     tokenizer = Tokenizer(BPE(vocab={c: i for i, c in enumerate(BYTES)}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # type: ignore
-    tokenizer.decoder = decoders.ByteLevel()  # type: ignore
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # type: ignore[assignment]
+    tokenizer.decoder = decoders.ByteLevel()  # type: ignore[assignment]
     tokenizer.add_special_tokens([*added])
     tokenizer.save(str(directory / "tokenizer.json"))
     (directory / "tokenizer_config.json").write_text(json.dumps(config))

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from builders import CONFIGS, write_checkpoint
 from dense_checkpoints import ANCHORED, BLOCKED, KINDS, SHIFTED, write_kind
+from family_models import FAMILIES, load_family
 from own_answers import own_answers
+from parity_task import Parity, Words
 
 import xpredflow.models as models
 from xpredflow import InputError, decode_steps, generate
 from xpredflow.decoders import DECODERS
 from xpredflow.models import MaskedDiffusionModel
-from xpredflow.tasks import Problem, Verdict
 from xpredflow.training.align.config import AlignConfig
 from xpredflow.training.align.run import align
 from xpredflow.training.policy.config import PolicyConfig
@@ -22,23 +22,17 @@ from xpredflow.training.policy.run import PolicyTraining
 from xpredflow.training.softmask.config import SoftMaskConfig
 from xpredflow.training.softmask.run import train_softmask
 
-FAMILIES = [*CONFIGS, *KINDS]
 TIED = [name for name, config in KINDS.items() if config["tie_word_embeddings"]]
 PROMPTS = [[5, 6, 7], list(range(20, 33))]
-# one of each kind of attention and reading; what decoders do with the others is the same code
-ALL_DECODERS = ("LLaDA2", "A2D-Qwen3", "Fast-dLLM-v2", "LLaDA-MoE")
+# one of each kind of attention and reading, decoded at length; of the others two passes are enough
+AT_LENGTH = ("LLaDA2", "A2D-Qwen3", "Fast-dLLM-v2", "LLaDA-MoE")
 # one of each kind of weights: the others differ in what decoding shows, not in training
 TRAINED = ["Qwen3-0.6B-diffusion-mdlm-v0.1", ANCHORED[0], SHIFTED[2], "LLaDA-MoE-7B-A1B"]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def model(request, tmp_path_factory) -> MaskedDiffusionModel:
-    directory = tmp_path_factory.mktemp("family")
-    if request.param in CONFIGS:
-        write_checkpoint(directory, request.param)
-        return models.load(directory)
-    block = 8 if request.param in ANCHORED else None
-    return models.load(write_kind(directory, request.param), block=block)
+    return load_family(tmp_path_factory.mktemp("family"), request.param)
 
 
 def shifted(model: MaskedDiffusionModel) -> bool:
@@ -46,17 +40,16 @@ def shifted(model: MaskedDiffusionModel) -> bool:
 
 
 def test_decoders_decode_it(model) -> None:
+    prompts, length, cap = (PROMPTS, 10, 6) if model.family in AT_LENGTH else (PROMPTS[:1], 5, 2)
     for name, entry in DECODERS.entries().items():
-        if model.family not in ALL_DECODERS and name not in ("flow", "mask", "wino"):
-            continue
-        shared = {"decoder": name, "gen_length": 10, "budget": 6, "stop_at_eos": False}
+        shared = {"decoder": name, "gen_length": length, "budget": cap, "stop_at_eos": False}
         if getattr(entry.item, "shadows", False) and shifted(model):
             with pytest.raises(InputError, match="reads shadows"):
-                generate(model, PROMPTS, **shared)
+                generate(model, prompts, **shared)
             continue
-        for done in generate(model, PROMPTS, **shared):
-            assert len(done.all_ids) == 10, name
-            assert 1 <= done.passes <= 6, name
+        for done in generate(model, prompts, **shared):
+            assert len(done.all_ids) == length, name
+            assert 1 <= done.passes <= cap, name
             assert model.special.mask not in done.all_ids, name
 
 
@@ -121,8 +114,7 @@ def test_it_is_saved_and_loaded_as_it_was(model, tmp_path) -> None:
 
 @pytest.fixture(scope="module", params=TRAINED)
 def trained(request, tmp_path_factory) -> MaskedDiffusionModel:
-    directory = write_kind(tmp_path_factory.mktemp("trained"), request.param)
-    return models.load(directory, block=8 if request.param in ANCHORED else None)
+    return load_family(tmp_path_factory.mktemp("trained"), request.param)
 
 
 def test_alignment_keeps_the_embeddings(trained, tmp_path) -> None:
@@ -155,33 +147,6 @@ def test_soft_masks_are_learned(trained, tmp_path) -> None:
     after = models.load(done.checkpoint)
     assert not torch.equal(after.embedding, trained.embedding)
     assert (after.trunk()[2].weight is after.embedding) == getattr(trained, "tied", False)
-
-
-class Words:
-    chat_template = None
-
-    def decode(self, ids: list[int], skip_special_tokens: bool = True) -> str:
-        return " ".join(map(str, ids))
-
-
-class Parity:
-    """Right is an answer whose tokens have an even sum: by chance, so that groups are mixed."""
-
-    name = "parity"
-    response_length = 8
-    runs_programs = False
-
-    def problem(self, split: str, index: int) -> Problem:
-        return Problem(f"{split}/{index}", "", 1, {"messages": [index % 50, index % 7, 3]})
-
-    def score(self, problem: Problem, text: str, run=None) -> Verdict:
-        return Verdict(sum(map(int, text.split())) % 2 == 0, "the parity of the sum")
-
-    def size(self, split: str) -> int:
-        return 50
-
-    def count_problems(self) -> int:
-        return 100
 
 
 def test_a_policy_is_trained_on_it(trained, tmp_path) -> None:

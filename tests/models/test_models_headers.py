@@ -149,3 +149,9 @@ def test_a_size_that_no_machine_can_build_is_refused_without_weights_too():
     shape = json.loads((assets("tiny") / "config.json").read_text())
     with pytest.raises(InputError, match=r"n_layers is 1000000000; expected .* to 4096"):
         models.build({**shape, "n_layers": 10**9})
+
+
+def test_an_empty_file_beside_shards_is_left_alone(tmp_path):
+    write_checkpoint(tmp_path, "llada")
+    save_file({}, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    assert models.load(tmp_path).embedding.isfinite().all()

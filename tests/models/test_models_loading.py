@@ -21,7 +21,7 @@ from xpredflow.models import source
 @pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16])
 def test_dtype_none_keeps_what_is_stored(tmp_path, family, stored):
     said = {"torch_dtype": str(stored).removeprefix("torch.")}
-    raw = write_checkpoint(tmp_path, family, dtype=stored, **said)  # type: ignore
+    raw = write_checkpoint(tmp_path, family, dtype=stored, **said)  # type: ignore[arg-type]
     model = models.load(tmp_path)
     state = model.state_dict()
     assert {t.dtype for t in state.values()} == {stored}

@@ -58,7 +58,7 @@ def test_llada2_variants_agree(tmp_path, changes):
 
 def test_llada2_rotates_half_of_a_head_unless_told(tmp_path):
     silent = {"partial_rotary_factor": None, "rotary_dim": None}
-    raw = write_checkpoint(tmp_path, "llada2", **silent)  # type: ignore
+    raw = write_checkpoint(tmp_path, "llada2", **silent)  # type: ignore[arg-type]
     model = models.load(tmp_path)
     assert model.shape.rotary_dim == 8
     config = {k: v for k, v in CONFIGS["llada2"].items() if k not in silent}

@@ -175,11 +175,11 @@ def test_the_command(tmp_path):
 def test_biases_are_kept(tmp_path, format):
     directory = write_kind(tmp_path, "Fast_dLLM_v2_1.5B")
     plain, packed = models.load(directory), models.load(directory, quantize=format)
-    layer = packed.model.layers[0].self_attn.q_proj  # type: ignore
+    layer = packed.model.layers[0].self_attn.q_proj  # type: ignore[union-attr]
     assert isinstance(layer, PackedLinear)
-    assert torch.equal(layer.bias, plain.model.layers[0].self_attn.q_proj.bias)  # type: ignore
+    assert torch.equal(layer.bias, plain.model.layers[0].self_attn.q_proj.bias)  # type: ignore[union-attr]
     x = drawn(2, 3, 32)
-    torch.testing.assert_close(layer(x), x @ layer.weight[:].T + layer.bias)  # type: ignore
+    torch.testing.assert_close(layer(x), x @ layer.weight[:].T + layer.bias)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("format", FORMATS)

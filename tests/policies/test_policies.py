@@ -111,7 +111,7 @@ def test_sampling_depends_on_seed_row_and_step_alone() -> None:
     seen, t = _signals(1, rows=3), torch.zeros(3, 6)
     all_three = policy(seen, t, _moment((4, 5, 6))).fraction
     kept = (seen.top_probs, seen.top_tokens, seen.log_total, seen.log_odds)
-    alone = Signals(*(tensor[1:2] for tensor in kept))  # type: ignore
+    alone = Signals(*(tensor[1:2] for tensor in kept))  # type: ignore[arg-type]
     torch.testing.assert_close(all_three[1:2], policy(alone, t[:1], _moment((5,))).fraction)
     assert not torch.equal(all_three, policy(seen, t, _moment((4, 5, 6), seed=1)).fraction)
     assert not torch.equal(all_three, policy(seen, t, _moment((4, 5, 6), step=4)).fraction)

@@ -100,7 +100,7 @@ def test_landlock_hides_names_where_namespaces_are_allowed(tmp_path: Path) -> No
 
 def test_a_file_that_may_be_read_cannot_be_emptied(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("content")
-    inside = Path(sys.modules["xpredflow.sandbox"].__file__).parent  # type: ignore
+    inside = Path(sys.modules["xpredflow.sandbox"].__file__).parent  # type: ignore[arg-type]
     done = subprocess.run(
         [sys.executable, "-S", "-c", FILTERED, str(inside), str(tmp_path / "file")],
         input=OPENS,

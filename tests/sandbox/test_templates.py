@@ -59,7 +59,7 @@ def test_the_text_is_that_of_transformers(name: str, ends: str) -> None:
     theirs = model.tokenizer.apply_chat_template(
         MESSAGES, tokenize=False, add_generation_prompt=ends == "answer"
     )
-    assert chat_text(model, MESSAGES, ends=ends) == theirs  # type: ignore
+    assert chat_text(model, MESSAGES, ends=ends) == theirs  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("content", ["{{ m.content }}", "{{ m.content | trim }}!"])

@@ -73,7 +73,7 @@ def together(served: Running, bad: dict[str, Any], count: int = 3) -> tuple[Any,
 
 @pytest.fixture(scope="module")
 def expected() -> str:
-    return generate(load("tiny-aligned"), PENS, **GOOD)[0].text  # type: ignore
+    return generate(load("tiny-aligned"), PENS, **GOOD)[0].text  # type: ignore[arg-type]
 
 
 def test_a_decoder_that_raises_fails_alone(server: Running, expected: str) -> None:
@@ -88,7 +88,7 @@ def test_a_decoder_that_raises_fails_alone(server: Running, expected: str) -> No
 def test_logits_that_are_no_numbers_fail_alone(expected: str) -> None:
     model = load("tiny-aligned")
     [token] = model.tokenizer("Q", add_special_tokens=False).input_ids
-    with running(Engine(Poisoned(model, token))) as served:  # type: ignore
+    with running(Engine(Poisoned(model, token))) as served:  # type: ignore[arg-type]
         bad = {"messages": [{"role": "user", "content": "Q" + PENS}], "decoder": "mask"}
         response, texts = together(served, bad)
     assert response.status_code == 500

@@ -19,7 +19,7 @@ def client(server: Running) -> openai.OpenAI:
 
 def test_a_chat_equals_the_offline_decode(client: openai.OpenAI, server: Running) -> None:
     [offline] = generate(server.engine.model, PENS)
-    answer = client.chat.completions.create(model="tiny-aligned", messages=MESSAGES)  # type: ignore
+    answer = client.chat.completions.create(model="tiny-aligned", messages=MESSAGES)  # type: ignore[call-overload]
     [choice] = answer.choices
     assert choice.message.content == offline.text
     assert choice.finish_reason == "stop"
@@ -36,7 +36,7 @@ def test_several_answers_are_those_of_rows_with_their_numbers(
     options = {"decoder": decoder, "budget": "1/4"}
     answer = client.chat.completions.create(
         model="tiny-aligned",
-        messages=MESSAGES,  # type: ignore
+        messages=MESSAGES,  # type: ignore[call-overload]
         n=3,
         seed=5,
         extra_body=options,
@@ -53,7 +53,7 @@ def test_a_stream_is_the_same_text_and_drafts_do_not_disturb_it(
     [offline] = generate(server.engine.model, PENS, decoder="threshold:0.9")
     stream = client.chat.completions.create(
         model="tiny-aligned",
-        messages=MESSAGES,  # type: ignore
+        messages=MESSAGES,  # type: ignore[call-overload]
         stream=True,
         stream_options={"include_usage": True},
         extra_body={"decoder": "threshold:0.9", "drafts": True},
@@ -63,7 +63,7 @@ def test_a_stream_is_the_same_text_and_drafts_do_not_disturb_it(
     assert "".join(delta or "" for delta in deltas) == offline.text
     assert chunks[-1].usage is not None
     assert chunks[-1].usage.completion_tokens == len(offline.ids)
-    drafts = [chunk.model_extra["draft"] for chunk in chunks if "draft" in chunk.model_extra]  # type: ignore
+    drafts = [chunk.model_extra["draft"] for chunk in chunks if "draft" in chunk.model_extra]  # type: ignore[operator]
     assert drafts
     assert all(offline.text.startswith(draft["settled"]) for draft in drafts)
 
@@ -94,7 +94,7 @@ def test_async_and_many_at_once(server: Running) -> None:
 def test_stop_texts_end_an_answer_before_them(client: openai.OpenAI) -> None:
     whole = client.chat.completions.create(
         model="tiny-aligned",
-        messages=MESSAGES,  # type: ignore
+        messages=MESSAGES,  # type: ignore[call-overload]
         extra_body={"decoder": "threshold:0.9"},
     )
     text = whole.choices[0].message.content or ""
@@ -102,24 +102,24 @@ def test_stop_texts_end_an_answer_before_them(client: openai.OpenAI) -> None:
     for stream in (False, True):
         answer = client.chat.completions.create(
             model="tiny-aligned",
-            messages=MESSAGES,  # type: ignore
+            messages=MESSAGES,  # type: ignore[call-overload]
             stop=["\n####", "never"],
             stream=stream,
             extra_body={"decoder": "threshold:0.9"},
         )
         if stream:
-            chunks = [chunk.choices[0] for chunk in answer]  # type: ignore
+            chunks = [chunk.choices[0] for chunk in answer]  # type: ignore[union-attr]
             assert "".join(c.delta.content or "" for c in chunks) == text.split("\n####")[0]
             assert chunks[-1].finish_reason == "stop"
         else:
-            assert answer.choices[0].message.content == text.split("\n####")[0]  # type: ignore
+            assert answer.choices[0].message.content == text.split("\n####")[0]  # type: ignore[union-attr]
 
 
 def test_max_tokens_is_the_length_of_the_canvas(client: openai.OpenAI, server: Running) -> None:
     [offline] = generate(server.engine.model, PENS, gen_length=8)
     answer = client.chat.completions.create(
         model="tiny-aligned",
-        messages=MESSAGES,  # type: ignore
+        messages=MESSAGES,  # type: ignore[call-overload]
         max_tokens=8,
     )
     assert answer.choices[0].message.content == offline.text
@@ -128,7 +128,7 @@ def test_max_tokens_is_the_length_of_the_canvas(client: openai.OpenAI, server: R
 
 def test_logprobs_are_those_of_the_commitment(client: openai.OpenAI, server: Running) -> None:
     options = {"decoder": "threshold:0.9"}
-    [offline] = generate(server.engine.model, PENS, trace=True, **options)  # type: ignore
+    [offline] = generate(server.engine.model, PENS, trace=True, **options)  # type: ignore[attr-defined]
     committed = {
         position: confidence
         for frame in offline.trace or []
@@ -139,7 +139,7 @@ def test_logprobs_are_those_of_the_commitment(client: openai.OpenAI, server: Run
     }
     answer = client.chat.completions.create(
         model="tiny-aligned",
-        messages=MESSAGES,  # type: ignore
+        messages=MESSAGES,  # type: ignore[call-overload]
         logprobs=True,
         top_logprobs=2,
         extra_body=options,
@@ -181,11 +181,11 @@ def test_errors_are_those_of_the_client(client: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="did you mean 'budget'"):
         client.chat.completions.create(
             model="tiny-aligned",
-            messages=MESSAGES,  # type: ignore
+            messages=MESSAGES,  # type: ignore[call-overload]
             extra_body={"buget": 3},
         )
     with pytest.raises(openai.NotFoundError, match="tiny-aligned"):
-        client.chat.completions.create(model="gpt-4", messages=MESSAGES)  # type: ignore
+        client.chat.completions.create(model="gpt-4", messages=MESSAGES)  # type: ignore[call-overload]
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("other")
     assert [model.id for model in client.models.list()] == ["tiny-aligned"]

@@ -31,7 +31,7 @@ def test_answers_have_a_function_for_each_step_and_use_it():
     for index in range(300):
         problem = TASK.problem("train", index)
         program = TASK.answer(problem, Random(index))
-        defined = [node.name for node in ast.parse(program).body]  # type: ignore
+        defined = [node.name for node in ast.parse(program).body]  # type: ignore[attr-defined]
         assert len(defined) == len(parse(problem.id).steps) + 1 >= 4
         assert defined[-1] == problem.meta["entry_point"]
         assert all(program.count(f"{name}(") == 2 for name in defined[:-1])
@@ -46,7 +46,7 @@ def test_names_are_free_but_must_agree():
         answers = {TASK.answer(problem, Random(seed)) for seed in range(40)}
         assert len(answers) > 35
         program = min(answers)
-        first = re.search(r"def (\w+)", program).group(1)  # type: ignore
+        first = re.search(r"def (\w+)", program).group(1)  # type: ignore[union-attr]
         other = next(n for n in (*TEST_NAMES, *CHANGE_NAMES) if f"{n}(" not in program)
         with pytest.raises(NameError, match=first):
             trusted_run(program.replace(f"def {first}(", f"def {other}("), problem.meta)
@@ -62,7 +62,7 @@ def test_a_missing_step_is_wrong():
         program = write(parse(problem.id), "stages", Random(index))
         lines = program.split("\n")
         for number in range(1, len(lines) - 2, 2):
-            source = re.search(r" in (\w+(?:\([^)]*\))?)", lines[number]).group(1)  # type: ignore
+            source = re.search(r" in (\w+(?:\([^)]*\))?)", lines[number]).group(1)  # type: ignore[union-attr]
             changed = [*lines[:number], f"    return {source}", *lines[number + 1 :]]
             tried += 1
             failed += not trusted_run("\n".join(changed), problem.meta).passed

@@ -102,7 +102,7 @@ def test_draws_share_no_meaning(task):
 def test_a_draw_belongs_to_generated_tasks():
     drawn, other = make_tasks(["minicode", "gsm8k"], draw=2)
     assert drawn is make_task("minicode", draw=2)
-    assert drawn.digest == "draw 2"  # type: ignore
+    assert drawn.digest == "draw 2"  # type: ignore[attr-defined]
     assert not getattr(other, "digest", "")
     with pytest.raises(InputError, match="one list of problems"):
         make_task("gsm8k", draw=2)

@@ -6,10 +6,10 @@ import pytest
 import torch
 from foreign_modules import EOS, MASK, Mean, transformers_module
 from own_answers import own_answer
+from parity_task import Parity, Words
 
 from xpredflow import InputError, generate
 from xpredflow.models import MaskedDiffusionModel, wrap
-from xpredflow.tasks import Problem, Verdict
 from xpredflow.training.align.consistency import consistency
 from xpredflow.training.align.lora import add_adapters
 from xpredflow.training.align.objective import XPrediction
@@ -95,33 +95,6 @@ def test_checkpointing_is_the_modules_own() -> None:
     own.checkpointing = False
     with pytest.raises(InputError, match="no gradient checkpointing"):
         own.checkpointing = True
-
-
-class Words:
-    chat_template = None
-
-    def decode(self, ids: list[int], skip_special_tokens: bool = True) -> str:
-        return " ".join(map(str, ids))
-
-
-class Parity:
-    """Right is an answer whose tokens have an even sum: by chance, so that groups are mixed."""
-
-    name = "parity"
-    response_length = 8
-    runs_programs = False
-
-    def problem(self, split: str, index: int) -> Problem:
-        return Problem(f"{split}/{index}", "", 1, {"messages": [index % 50, index % 7, 3]})
-
-    def score(self, problem: Problem, text: str, run=None) -> Verdict:
-        return Verdict(sum(map(int, text.split())) % 2 == 0, "the parity of the sum")
-
-    def size(self, split: str) -> int:
-        return 50
-
-    def count_problems(self) -> int:
-        return 100
 
 
 def test_a_policy_is_trained_on_it(tmp_path) -> None:

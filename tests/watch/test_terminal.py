@@ -190,7 +190,7 @@ def test_blocks_to_come_stay_open():
 def test_an_infilled_text_shows_its_context():
     view = view_of(ids=(1, -1, 3))
     assert view.picture.response().plain == f"1 {OPEN}3 "
-    assert "the prompt" not in [line.plain for line in view.render().renderables]  # type: ignore
+    assert "the prompt" not in [line.plain for line in view.render().renderables]  # type: ignore[attr-defined]
 
 
 def test_a_text_longer_than_the_terminal_is_followed():

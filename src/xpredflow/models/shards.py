@@ -186,9 +186,11 @@ def _whole(value: Any) -> int:
 
 
 def _files(directory: Path) -> list[Path]:
-    if (directory / SINGLE).is_file():
+    has_index = (directory / INDEX).is_file()
+    # some tools leave a file without a single tensor beside the shards
+    if (directory / SINGLE).is_file() and not (has_index and not read_header(directory / SINGLE)):
         return [directory / SINGLE]
-    if not (directory / INDEX).is_file():
+    if not has_index:
         raise _no_weights(directory)
     index = read_object(directory / INDEX, "download it again").get("weight_map")
     if not isinstance(index, dict) or not index or not all(map(_is_file_name, index.values())):

@@ -183,7 +183,8 @@ def architecture_of(config: Mapping[str, Any]) -> str | None:
     architectures = config.get("architectures") or []
     remote = [str(value) for value in (config.get("auto_map") or {}).values()]
     named = [*architectures, *remote]
-    if any("stablediffcoder" in name.lower().replace("_", "") for name in named):
+    # StableDiffcoder now, SeedDiffcoder in its first copies, which call themselves Llama
+    if any("diffcoder" in name.lower() for name in named):
         return "StableDiffcoderForCausalLM"
     # LLaDA-MoE shares its model_type with the dense LLaDA; only its fields tell it apart.
     if config.get("model_type") == "llada" and config.get("num_experts"):
