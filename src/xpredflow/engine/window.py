@@ -57,9 +57,10 @@ class Window:
         at, columns = self.positions, self.columns
         if self.kind.cfg_scale:
             logits = guided_logits(model, inputs, self.given, at, columns, self.kind.cfg_scale)
+        elif cache is None or not self.kind.is_cached:
+            logits = model.logits(inputs, at, columns)
         else:
-            stored = (cache, self.slots) if cache is not None and self.kind.is_cached else ()
-            logits = model.logits(inputs, at, columns, *stored)
+            logits = model.logits(inputs, at, columns, cache, self.slots)
         return logits.unflatten(0, (self.copies, -1))
 
 
