@@ -6,6 +6,7 @@ One step of each: whole runs are those of test_families_contract.py and of the r
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -66,7 +67,13 @@ def soft_masks(model: MaskedDiffusionModel, out: Path) -> None:
 
 def policy(model: MaskedDiffusionModel, out: Path) -> None:
     model.tokenizer = Words()
-    small = {"hidden": 4, "gen_length": 4, "init_prompts": 1, "init_fits": 1, "validate_every": 0}
+    small: dict[str, Any] = {
+        "hidden": 4,
+        "gen_length": 4,
+        "init_prompts": 1,
+        "init_fits": 1,
+        "validate_every": 0,
+    }
     config = PolicyConfig(updates=1, prompts=1, group=2, **small)
     assert list(PolicyTraining(Setup(model, Parity(), config), list(range(3)), out))
 

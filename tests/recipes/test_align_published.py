@@ -45,7 +45,8 @@ def written(directory: Path, name: str) -> None:
     family, room = ("llada", "max_sequence_length")
     if "LLaDA2" in name:
         family, room = ("llada2", "max_position_embeddings")
-    write_checkpoint(directory / name, family, tokenizer=True, **{room: 512})
+    long: dict[str, Any] = {room: 512}
+    write_checkpoint(directory / name, family, tokenizer=True, **long)
 
 
 def fewer(recipe: Recipe, model: str) -> Recipe:
