@@ -117,7 +117,10 @@ def test_an_approximate_cache_leaves_out_what_does_not_change(decoder, extra, ca
     expected = generate(plain, prompts(3), **shared)
     found = generate(model, prompts(3), cache=cache, **shared)
     assert [(d.all_ids, d.passes) for d in found] == [(d.all_ids, d.passes) for d in expected]
-    assert (model.inputs_read < plain.inputs_read) == any(d.passes > 3 for d in expected)
+    is_cached = decoder != "lopa"  # whose branches are read whole
+    assert (model.inputs_read < plain.inputs_read) == (
+        is_cached and any(d.passes > 3 for d in expected)
+    )
 
 
 @every_decoder

@@ -178,7 +178,7 @@ def test_a_checkpoint_is_published_at_one_stroke(tmp_path, monkeypatch):
             models.save(new, place)
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
     models.save(new, place)
-    names = {"config.json", "model.safetensors", "README.md", "softmask.json"}
+    names = {"config.json", "model.safetensors", "README.md"}  # the other weights' mask is gone
     assert {path.name for path in place.iterdir()} == names
     assert (place / "README.md").read_text() == "mine"
     assert torch.equal(some_logits(models.load(place)), some_logits(new))
