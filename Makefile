@@ -14,7 +14,7 @@ export MALLOC_TRIM_THRESHOLD_ ?= 10737418240
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) 'pip>=25.1'
-	$(PIP) -c constraints.txt -e '.[devices,eval,parquet,plot,ray,serve,train]' --group dev --group docs
+	$(PIP) -c constraints.txt -e '.[devices,eval,lowbit,parquet,plot,ray,serve,train]' --group dev --group docs
 	touch $@
 
 demo: $(READY)
@@ -57,7 +57,7 @@ align-tiny align-tiny-moe: align-%: $(READY)
 lock:
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(PIP) 'pip>=25.1'
 	$(PIP) "$$(grep '^torch==' constraints.txt)"  # first: an open range may pull gigabytes of CUDA
-	$(PIP) -e '.[devices,eval,parquet,plot,ray,serve,train]' --group dev --group docs
+	$(PIP) -e '.[devices,eval,lowbit,parquet,plot,ray,serve,train]' --group dev --group docs
 	touch $(READY) && $(MAKE) test
 	head -n 2 constraints.txt > constraints.new
 	$(BIN)/pip freeze --exclude-editable --exclude pip | sed 's/+[a-z0-9.]*$$//' >> constraints.new

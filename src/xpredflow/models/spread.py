@@ -18,7 +18,7 @@ from xpredflow.models.shards import Stored
 
 def own_part(tensor: Tensor) -> Tensor:
     """The rows that this process holds, as a plain tensor on the same memory."""
-    return tensor.detach().to_local() if isinstance(tensor, DTensor) else tensor.detach()
+    return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).detach()
 
 
 def own_rows(tensor: Tensor) -> slice:

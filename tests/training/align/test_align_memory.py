@@ -8,13 +8,15 @@ import torch
 from builders import CONFIGS
 from own_answers import own_answer
 from peak_bytes import PeakBytes
-from small_alignment import SMALL
+from small_alignment import SMALL, log_of
 
+from xpredflow import InputError
 from xpredflow.models import MaskedDiffusionModel
 from xpredflow.models.base import on_meta
 from xpredflow.models.families import family_of
 from xpredflow.models.random_weights import build
 from xpredflow.processes import Share
+from xpredflow.training.align import optimizer
 from xpredflow.training.align.config import AlignConfig
 from xpredflow.training.align.lora import add_adapters
 from xpredflow.training.align.memory import Footprint, Work, announced, footprint
@@ -112,3 +114,30 @@ def test_a_run_says_what_it_expects_where_memory_is_its_own() -> None:
         "expects 18.5 GB (weights 16.0, gradients 0.1, moments 0.2, activations 2.3) on mps"
     )
     assert "on each of 8 devices" in (announced(footprint, torch.device("mps"), 8) or "")
+
+
+def test_moments_in_8_bits_are_saved_and_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    optim = pytest.importorskip("torchao.optim")
+    from torchao.optim.subclass_8bit import OptimState8bit
+
+    start = Start(lambda: build(LLADA, 0), ANSWERS, {"model": "m"}, {"weights": "0"})
+    config = replace(RUN, moments="8bit", updates=4, save_every=2)
+    with torch.compiler.set_stance("force_eager"):  # compiling takes longer than the run
+        whole = Alignment(start, config, tmp_path / "whole")
+        assert isinstance(whole.optimizer, optim.AdamW8bit)
+        list(whole)
+        killed = iter(Alignment(start, config, tmp_path / "killed"))
+        assert [next(killed).step for _ in range(3)] == [1, 2, 3]
+        again = Alignment(start, config, tmp_path / "killed", resume=True)
+        assert again.step == 2
+        list(again)
+    moments = [entry["exp_avg"] for entry in again.optimizer.state.values()]
+    assert any(isinstance(moment, OptimState8bit) for moment in moments)
+    assert log_of(again) == log_of(whole)
+    with pytest.raises(InputError, match="but 2 processes share them out"):
+        Alignment(start, config, tmp_path / "two", share=Share(0, 2))
+    monkeypatch.setattr(optimizer, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match="torchao is not installed"):
+        Alignment(start, config, tmp_path / "none")

@@ -20,6 +20,7 @@ the two counts, with several both.
 """
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import nn
@@ -149,7 +150,7 @@ def layer_bytes(
 
 def _mlp_bytes(layer: nn.Module, width: int, s: int) -> int:
     """Four tensors of the inner width; experts also keep their inputs, and outputs in fp32."""
-    routing = next((m.routing for m in layer.modules() if hasattr(m, "routing")), None)
+    routing: Any = next((m.routing for m in layer.modules() if hasattr(m, "routing")), None)
     of_experts = 0 if routing is None else routing.chosen * width * (s + FLOAT)
     return 4 * _inner(layer) * s + of_experts
 
@@ -160,11 +161,13 @@ def _inner(layer: nn.Module) -> int:
     An MLP's last matrix leads back from it.
     """
     named = dict(layer.named_modules())
-    experts = next((m for m in named.values() if isinstance(m, Experts)), None)
+    experts: Any = next((m for m in named.values() if isinstance(m, Experts)), None)
     mlp = [n for n in named if experts is None or "shared_experts" in n]
-    linear = [named[n] for n in mlp if isinstance(named[n], nn.Linear) and "lora_" not in n]
+    linear: list[Any] = [
+        named[n] for n in mlp if isinstance(named[n], nn.Linear) and "lora_" not in n
+    ]
     inner = linear[-1].in_features if linear else 0
     if experts is None:
         return inner
-    routing = next(m.routing for m in named.values() if hasattr(m, "routing"))
+    routing: Any = next(m.routing for m in named.values() if hasattr(m, "routing"))
     return inner + routing.chosen * experts.gate_proj.shape[1]

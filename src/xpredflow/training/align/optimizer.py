@@ -15,37 +15,36 @@ from xpredflow.training.align.config import AlignConfig
 _ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "eps": 1e-12}
 
 
+def check_moments(config: AlignConfig, share: Share) -> None:
+    """Refuse moments that cannot be had here, before anything is read."""
+    if config.moments == "float32":
+        return
+    if share.world > 1:
+        raise InputError(
+            f"moments is {config.moments!r} but {share.world} processes share them out: leave it"
+            " at 'float32', or train in one process"
+        )
+    if find_spec("torchao") is None:
+        raise InputError(
+            f"moments is {config.moments!r} but torchao is not installed: pip install"
+            " 'xpredflow[lowbit]'"
+        )
+    import torchao.optim  # noqa: F401  (a state that holds them can be read from now on)
+
+
 def adamw(
-    parameters: Iterable[torch.nn.Parameter],
-    config: AlignConfig,
-    device: torch.device,
-    share: Share,
+    parameters: Iterable[torch.nn.Parameter], config: AlignConfig, device: torch.device
 ) -> torch.optim.Optimizer:
     """The optimiser that the settings ask for."""
     options = {**_ADAM, "lr": config.lr, "weight_decay": config.weight_decay}
-    if config.moments == "8bit":
-        return _in_8_bits(parameters, options, device, share)
-    # the others make a copy of all parameters in every step
-    fused = True if device.type == "cuda" else None
-    return torch.optim.AdamW(parameters, fused=fused, **options)
-
-
-def _in_8_bits(
-    parameters: Iterable[torch.nn.Parameter],
-    options: dict[str, Any],
-    device: torch.device,
-    share: Share,
-) -> torch.optim.Optimizer:
-    if share.world > 1:
-        raise InputError(
-            f"moments is '8bit' but {share.world} processes share them out: leave it at 'float32',"
-            " or train in one process"
-        )
-    if find_spec("torchao") is None:
-        raise InputError("moments is '8bit' but torchao is not installed: pip install torchao")
+    if config.moments == "float32":
+        # the others make a copy of all parameters in every step
+        fused = True if device.type == "cuda" else None
+        return torch.optim.AdamW(parameters, fused=fused, **options)
     if device.type not in ("cpu", "cuda", "xpu"):
         raise InputError(
-            f"moments is '8bit', which torchao cannot do on {device.type!r}: leave it at 'float32'"
+            f"moments is {config.moments!r}, which torchao cannot do on {device.type!r}: leave it"
+            " at 'float32'"
         )
     from torchao.optim import AdamW8bit
 

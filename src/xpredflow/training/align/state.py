@@ -89,7 +89,7 @@ def _own_rows_of(value: Tensor, parameter: Tensor) -> Tensor:
 def _like(value: Tensor, parameter: Tensor) -> Tensor:
     """A moment, sharded as its parameter is; a count of steps is no shard."""
     if not isinstance(parameter, DTensor) or value.ndim == 0:
-        return value.clone()
+        return value.to(value.device, copy=True)
     part = _own_rows_of(value, parameter).to(parameter.device, copy=True)
     return DTensor.from_local(
         part,

@@ -30,7 +30,7 @@ from xpredflow.training.align.lora import add_adapters, without_adapters
 from xpredflow.training.align.memory import Footprint, Work, footprint
 from xpredflow.training.align.objective import XPrediction
 from xpredflow.training.align.on_policy import OnPolicyStates
-from xpredflow.training.align.optimizer import adamw, set_rate
+from xpredflow.training.align.optimizer import adamw, check_moments, set_rate
 from xpredflow.training.align.progress import SUMS, Drift, Progress, sums_of
 from xpredflow.training.align.readout import Readout
 from xpredflow.training.align.sharding import Placement, summed
@@ -65,6 +65,7 @@ class Alignment:
     ) -> None:
         self.start, self.config, self.share = start, config, share
         config.parts(share)  # refuses what cannot be shared out, before anything is read
+        check_moments(config, share)
         about = RunFile("align", config, start.inputs, checks=start.checks)
         self.run = Run(directory, about, resume, MAY_CHANGE, share)
         state = self.run.load_state()
@@ -89,7 +90,7 @@ class Alignment:
         self.parameters = {
             name: p for name, p in self.objective.model.named_parameters() if p.requires_grad
         }
-        self.optimizer = adamw(self.parameters.values(), config, self.device, share)
+        self.optimizer = adamw(self.parameters.values(), config, self.device)
         self.drift, self.step = Drift(), 0
         if state is not None:
             self.step, self.drift = state["step"], Drift.of(state["drift"])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from xpredflow.errors import InputError, Recovered
 from xpredflow.files import is_finite, make_directory, replacing
@@ -257,10 +258,12 @@ def read_state(path: Path) -> dict[str, Any]:
 
 def _not_finite(value: Any, name: str = "the state") -> str | None:
     """The first tensor in there that holds NaN or infinity, by name."""
+    if is_traceable_wrapper_subclass(value):  # such as a packed moment: by its parts
+        return _not_finite([getattr(value, part) for part in value.__tensor_flatten__()[0]], name)
     if isinstance(value, torch.Tensor):
         return None if is_finite(value) else name
     if isinstance(value, dict | list | tuple):
-        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        parts = value.items() if isinstance(value, dict) else ((name, part) for part in value)
         return next((bad for key, part in parts if (bad := _not_finite(part, f"{key}"))), None)
     return None
 

@@ -17,9 +17,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
 from torch import Tensor
 from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import async_save
 
 from xpredflow.errors import InputError, WriteError
 from xpredflow.files import read_object, write_atomically, writing
@@ -35,14 +36,9 @@ class ShardedStates:
     """Saves states one after the other; a kill at any moment leaves the last or the one before."""
 
     def __init__(self, directory: Path, share: Share) -> None:
-        if not hasattr(dcp, "HuggingFaceStorageWriter"):
-            raise InputError(
-                f"torch is {torch.__version__}, but the states of several processes need 2.8:"
-                " pip install 'torch>=2.8', or train in one process"
-            )
         self.directory, self.share = directory, share
         # of its own: the training talks over the other one at the same time
-        self._group = dist.new_group(backend="gloo")
+        self._group: Any = dist.new_group(backend="gloo")
         self._thread = ThreadPoolExecutor(1)
         self._pending: Future[None] | None = None
 
@@ -59,8 +55,8 @@ class ShardedStates:
             shutil.rmtree(draft, ignore_errors=True)
         dist.barrier(self._group)
         files = _files(tensors, FILE_BYTES * self.share.world)
-        writer = dcp.HuggingFaceStorageWriter(str(draft), files, save_distributed=True)
-        saving = dcp.async_save(tensors, storage_writer=writer, process_group=self._group)
+        storage = _storage().HuggingFaceStorageWriter(str(draft), files, save_distributed=True)
+        saving = async_save(tensors, storage_writer=storage, process_group=self._group)
         self._pending = self._thread.submit(self._commit, saving, values, done)
 
     def _commit(self, saving: Any, values: dict[str, Any], done: Callable[[], None]) -> None:
@@ -115,17 +111,31 @@ def read_values(path: Path, share: Share) -> dict[str, Any]:
 
 def read_tensors(path: Path, tensors: dict[str, Tensor], share: Share) -> None:
     """Read a state into tensors, sharded or not, by name; each process reads its own rows."""
-    reader = dcp.HuggingFaceStorageReader(str(path))
-    group = dist.new_group(backend="gloo") if share.world > 1 else None
+    reader = _storage().HuggingFaceStorageReader(str(path))
+    group: Any = dist.new_group(backend="gloo") if share.world > 1 else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that there is one process only
         try:
-            dcp.load(tensors, storage_reader=reader, process_group=group, no_dist=share.world == 1)
+            load(tensors, storage_reader=reader, process_group=group, no_dist=share.world == 1)
         except CheckpointException as error:
             cause = next(iter(error.failures.values()))[0]
             raise InputError(
                 f"the state {str(path)!r} cannot be read ({cause}): start anew in another directory"
             ) from error
+
+
+def _storage() -> Any:
+    """torch's own way to keep shards in safetensors files, without pickles."""
+    try:
+        from torch.distributed.checkpoint import hf_storage
+    except ImportError:
+        hf_storage = None
+    if not hasattr(hf_storage, "HuggingFaceStorageWriter"):
+        raise InputError(
+            f"torch is {torch.__version__}, but the states of several processes need 2.8:"
+            " pip install 'torch>=2.8', or train in one process"
+        )
+    return hf_storage
 
 
 def _files(tensors: Mapping[str, Tensor], limit: int) -> dict[str, int]:
