@@ -57,11 +57,12 @@ class DecodingFlags:
     dtype: shared.Dtype = None
     quantize: shared.Quantize = None
     device: shared.Device = None
+    compile: shared.Compile = False
 
     def source(self, **more: Any) -> dict[str, Any]:
         """What `load` is called with."""
         named = {"source": self.model, "dtype": self.dtype, "quantize": self.quantize}
-        return given({**named, "device": self.device, **more})
+        return given({**named, "device": self.device, "compile": self.compile or None, **more})
 
     def options(self, example: str = "tau=0.95", **more: Any) -> dict[str, Any]:
         """Options of the engine and the decoder by name."""

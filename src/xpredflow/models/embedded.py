@@ -52,6 +52,7 @@ def load(
     anchor: str | None = None,
     max_length: int | None = None,
     quantize: str | None = None,
+    compile: bool = False,
 ) -> MaskedDiffusionModel:
     """An embedded model by its name, or a checkpoint from a directory or a hub id.
 
@@ -62,7 +63,8 @@ def load(
     The name wins over a directory of that name: write ./tiny for the directory. `dtype` None keeps
     what is stored (on a CPU, float32 in place of float16), 'auto' takes what the machine has memory
     and instructions for; `device` None takes the accelerator where there is one.
-    `quantize` ('int8', 'int4') packs the matrices: such a model only decodes.
+    `quantize` ('int8', 'int4') packs the matrices: such a model only decodes. `compile` has torch
+    compile the layers when they are first run: seconds to minutes, then faster passes.
 
     The others say what a checkpoint's files leave out; `source` may say it too, as in
     "owner/name+mask=5+block=32". `mask` and `eos` are tokens or ids; `shift=1`: the logits at a
@@ -80,6 +82,10 @@ def load(
         model = load_checkpoint(source, revision=revision, overrides=overrides, **how)
     if model.quantized:  # another model: what was measured of it must not be taken for these
         model.name = f"{model.name} ({model.quantized})"
+    if compile:
+        from xpredflow.models.compilation import compile_layers  # torch's compiler takes seconds
+
+        compile_layers(model)
     return model
 
 
