@@ -37,8 +37,9 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Speed and memory, one JSON line each, then a table of all (docs/speed.md).
 bench: $(READY)
-	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/table.py
 
 # The documentation as pages that open without a server: site/index.html
 docs: $(READY)

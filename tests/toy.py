@@ -80,6 +80,8 @@ class CachedToy(ToyModel):
     def logits(self, inputs, positions, columns, cache=None, slots=None):
         if cache is None:
             return super().logits(inputs, positions, columns)
+        assert isinstance(cache, ToyCache)
+        assert slots is not None
         rows = []
         for i, slot in enumerate(slots.tolist()):
             here, own = positions[i], cache.rows[slot]

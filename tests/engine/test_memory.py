@@ -1,5 +1,8 @@
 """What a pass holds: bytes, counted; at LLaDA's scale benchmarks/memory.py measures them."""
 
+import os
+import platform
+
 import pytest
 import torch
 from flow_scene import SPACE, canvas
@@ -12,6 +15,7 @@ from xpredflow.engine.capacity import MOST_ROWS, bytes_of_row, fitting_batch
 from xpredflow.engine.loop import make_rows
 from xpredflow.engine.request import resolve
 from xpredflow.engine.rows import Rule
+from xpredflow.models.machine import keep_freed_memory
 from xpredflow.policies.heuristic import Jump
 from xpredflow.types import SpecialTokens
 
@@ -129,3 +133,12 @@ def test_the_batch_follows_from_the_memory_that_is_free(monkeypatch) -> None:
     _, whole = resolve("klass", {"gen_length": 32})
     rows[0].rule = Rule(whole)
     assert bytes_of_row(ToyModel(), rows[0]) > plain
+
+
+def test_freed_memory_is_kept_unless_the_user_said_otherwise(monkeypatch) -> None:
+    for name in [n for n in os.environ if n.startswith(("MALLOC_", "LD_PRELOAD"))]:
+        monkeypatch.delenv(name)
+    ask = keep_freed_memory.__wrapped__  # as in a process that never asked
+    assert ask() == (platform.libc_ver()[0] == "glibc")
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    assert not ask()

@@ -64,12 +64,15 @@ class DecodingFlags:
     device: shared.Device = None
     device_map: shared.DeviceMap = None
     tensor_parallel: shared.TensorParallel = False
+    compile: shared.Compile = False
 
     def source(self, **more: Any) -> dict[str, Any]:
         """What `load` is called with."""
         named = {"source": self.model, "dtype": self.dtype, "quantize": self.quantize}
         where = {"device": self.device, "device_map": self.device_map}
-        return given({**named, **where, "tensor_parallel": self.tensor_parallel or None, **more})
+        switches = {"tensor_parallel": self.tensor_parallel, "compile": self.compile}
+        on = {name: True for name, is_on in switches.items() if is_on}
+        return given({**named, **where, **on, **more})
 
     def share(self) -> "Share":
         """This process's share of the work under torchrun; which kind it is, is said once."""

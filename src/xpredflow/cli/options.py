@@ -50,6 +50,13 @@ Quantize = Annotated[
         offers=complete.quantize_names,
     ),
 ]
+Compile = Annotated[
+    bool,
+    typer.Option(
+        "--compile",
+        help="Have torch compile the layers: the first passes take long, all others less.",
+    ),
+]
 Device = Annotated[
     str | None,
     _text(

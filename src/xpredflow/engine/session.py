@@ -24,6 +24,7 @@ from xpredflow.engine.rows import Constraint, Row, Rule, finished_block, to_deco
 from xpredflow.engine.state import State, begin_at
 from xpredflow.engine.steps import Change, Decoded, Step, StopReason
 from xpredflow.errors import InputError
+from xpredflow.models.machine import keep_freed_memory
 from xpredflow.models.wrap import check_model
 from xpredflow.settings import option_names
 from xpredflow.types import Decoder, Model
@@ -54,6 +55,8 @@ class Session:
         **options: Unpack[DecodeOptions],
     ) -> None:
         self.model = check_model(model)
+        if model.embedding.device.type == "cpu":
+            keep_freed_memory()
         settings, _ = resolve(decoder, dict(options))  # what is wrong with them is said now
         self.capacity = settings.max_batch  # none: measured when the first rows are known
         self._decoder = decoder

@@ -54,6 +54,7 @@ def load(
     quantize: str | None = None,
     device_map: str | None = None,
     tensor_parallel: bool = False,
+    compile: bool = False,
 ) -> MaskedDiffusionModel:
     """An embedded model by its name, or a checkpoint from a directory or a hub id.
 
@@ -70,6 +71,8 @@ def load(
     `device_map` spreads the layers over all accelerators ('auto') or some, "cuda:0,cuda:1".
     `tensor_parallel` shares every matrix out among the processes of torchrun, which each call this.
     It returns in the first one, whose passes the others follow until it ends (docs/scaling.md).
+    `compile` has torch compile the layers when they are first run: seconds to minutes, then faster
+    passes.
 
     The others say what a checkpoint's files leave out; `source` may say it too, as in
     "owner/name+mask=5+block=32". `mask` and `eos` are tokens or ids; `shift=1`: the logits at a
@@ -88,6 +91,10 @@ def load(
         model = load_checkpoint(source, revision=revision, overrides=overrides, **how)
     if model.quantized:  # another model: what was measured of it must not be taken for these
         model.name = f"{model.name} ({model.quantized})"
+    if compile:
+        from xpredflow.models.compilation import compile_layers  # torch's compiler takes seconds
+
+        compile_layers(model)
     return model
 
 

@@ -1,0 +1,38 @@
+"""torch.compile, one layer at a time: fewer and larger kernels for what stands between products.
+
+Layers and not the whole model: they are alike and share one compiled graph, so that the first pass
+waits for one layer's compilation and not for the model's. Shapes are symbolic: a batch that grows,
+shrinks or gets longer runs the same graph. The loop around the layers, where rows join and leave,
+stays as it is. Layers behind an exact cache have a graph each, for each has keys of its own.
+"""
+
+from typing import Any, cast
+
+import torch
+
+from xpredflow.errors import InputError
+from xpredflow.models.base import MaskedDiffusionModel
+from xpredflow.types import Model
+
+INDUCTOR = "inductor"
+GRAPHS = 512  # of one layer's code; torch gives up compiling after 8
+
+
+def compile_layers(model: Model, backend: Any = INDUCTOR) -> None:
+    """Have every layer compiled when it is first run; `backend` is one of torch.compile's."""
+    if not isinstance(model, MaskedDiffusionModel):
+        raise InputError(
+            f"compile is on, but {model.name!r} is a module of its own: compile"
+            " it with torch.compile before it is wrapped, and leave this out"
+        )
+    if model.quantized is not None:
+        raise InputError(
+            f"compile is on and {model.name!r} is quantized to {model.quantized}, which do not go"
+            " together: leave one of the two out"
+        )
+    config = cast(Any, torch)._dynamo.config
+    config.recompile_limit = max(config.recompile_limit, GRAPHS)
+    layers, _, _ = model.trunk()
+    for layer in layers:
+        # as a call of the module itself: parameters keep their names, and it can still be saved
+        layer.compile(backend=backend, dynamic=True)
