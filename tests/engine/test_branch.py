@@ -17,7 +17,7 @@ from xpredflow.types import Space
 
 PROMPT = [3, 1, 4]
 # A decoder for everything that rows remember: counts, flags, distributions, soft states.
-CASES = [
+CASES: list[dict[str, Any]] = [
     {"decoder": "credit"},
     {"decoder": "klass"},
     {"decoder": "wino"},
@@ -45,7 +45,8 @@ def space(model: Any) -> Space:
 
 
 def test_rows_of_every_decoder_go_on_from_their_recorded_state() -> None:
-    model, size = ToyModel(), {"gen_length": 10}
+    model = ToyModel()
+    size: dict[str, Any] = {"gen_length": 10}
     session = Session(model, max_batch=32)
     tickets = [session.submit(PROMPT, **size, **options) for options in CASES]
     session.step()
@@ -67,7 +68,7 @@ def test_rows_of_every_decoder_go_on_from_their_recorded_state() -> None:
 
 def test_a_state_of_a_block_causal_model_reads_its_context_again(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, "llada2")
-    options = {"decoder": "threshold:0.9", "gen_length": 16, "stop_at_eos": False}
+    options: dict[str, Any] = {"decoder": "threshold:0.9", "gen_length": 16, "stop_at_eos": False}
     session = Session(load(tmp_path), max_batch=2)
     ticket = session.submit(PROMPT, **options)
     while session.row(ticket).block == 0:
@@ -84,7 +85,7 @@ def test_every_decoder_takes_changes_and_keeps_a_held_token() -> None:
     session = Session(ToyModel(), max_batch=64)
     pairs = {}
     for name in DECODERS:
-        options = {"decoder": name, "gen_length": 6, "budget": 4}
+        options: dict[str, Any] = {"decoder": name, "gen_length": 6, "budget": 4}
         changes = [Change(1, 6, token=7), Change(2, 4)]
         plain = session.submit(PROMPT, **options)
         pairs[name] = plain, session.submit(PROMPT, changes=changes, **options)
@@ -100,7 +101,7 @@ def test_every_decoder_takes_changes_and_keeps_a_held_token() -> None:
 
 def test_what_is_not_held_may_be_revised_and_what_is_opened_is_decoded_again() -> None:
     model = ToyModel()
-    options = {"decoder": "flow:confidence+rules=paper", "gen_length": 8}
+    options: dict[str, Any] = {"decoder": "flow:confidence+rules=paper", "gen_length": 8}
     session = Session(model, max_batch=3)
     session.submit(PROMPT, **options)
     let = session.submit(PROMPT, changes=[Change(2, 6, token=7, hold=False)], **options)
@@ -129,7 +130,7 @@ def test_a_row_that_ended_goes_on_where_it_is_opened_again() -> None:
     ],
 )
 def test_a_change_that_cannot_be_made_ends_its_row_alone(change: Change, why: str) -> None:
-    options = {"decoder": "mask", "gen_length": 8, "block_length": 4, "budget": 8}
+    options: dict[str, Any] = {"decoder": "mask", "gen_length": 8, "block_length": 4, "budget": 8}
     session = Session(ToyModel(), max_batch=2)
     plain = session.submit(PROMPT, **options)
     bad = session.submit(PROMPT, changes=[change], **options)

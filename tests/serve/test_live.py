@@ -43,7 +43,8 @@ def same(one: Trace, other: Trace) -> bool:
 
 
 def test_a_stream_is_the_trace_of_the_offline_decode(server: Running) -> None:
-    for decoder, options in (("flow", {}), ("threshold:0.9+block_length=8", {"budget": 20})):
+    cases: Any = (("flow", {}), ("threshold:0.9+block_length=8", {"budget": 20}))
+    for decoder, options in cases:
         found = live(server, decoder=decoder, max_tokens=16, seed=3, **options)
         offline = record(
             server.engine.model, PENS, decoder=decoder, gen_length=16, seed=3, **options
@@ -52,6 +53,7 @@ def test_a_stream_is_the_trace_of_the_offline_decode(server: Running) -> None:
         assert found.header.rules == json.loads(json.dumps(offline.header.rules))
         assert (found.header.options["seed"], found.header.decoder) == (3, decoder)
         [one] = found.recordings()
+        assert one.decoded is not None
         assert one.text.pieces(one.decoded.ids) == offline.text.pieces(one.decoded.ids)
 
 

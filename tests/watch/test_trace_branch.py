@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toy import ToyModel, prompts
@@ -13,7 +14,7 @@ from xpredflow.watch.trace import record
 from xpredflow.watch.trace_file import read_traces, write_traces
 
 ASKED = prompts(3)
-OPTIONS = {"decoder": "mask+temperature=0.8", "gen_length": 8, "seed": 4}
+OPTIONS: dict[str, Any] = {"decoder": "mask+temperature=0.8", "gen_length": 8, "seed": 4}
 AT = len(ASKED[1]) + 2
 
 
