@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from xpredflow.cli import options as shared
+from xpredflow.cli.arguments import merged
 from xpredflow.cli.flag_groups import TaskFlags
-from xpredflow.cli.options import merged
 
 if TYPE_CHECKING:
     from xpredflow.cli.progress import BenchBar

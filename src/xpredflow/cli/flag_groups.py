@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import given, merged, of_file
+from xpredflow.cli.arguments import given, merged, of_file
 
 if TYPE_CHECKING:
     from xpredflow.processes import Share

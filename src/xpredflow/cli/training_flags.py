@@ -19,8 +19,8 @@ import typer
 from typer.core import TyperCommand
 
 from xpredflow.cli import options as shared
+from xpredflow.cli.arguments import given, merged
 from xpredflow.cli.flag_groups import expanded
-from xpredflow.cli.options import given, merged
 from xpredflow.errors import InputError, unknown_name
 from xpredflow.settings import Setting, described, option_names
 

@@ -8,10 +8,10 @@ from typing import Annotated, NamedTuple
 import typer
 
 from xpredflow.cli import options as shared
+from xpredflow.cli.arguments import command, names
 from xpredflow.cli.bench import BenchFlags, stoppable
 from xpredflow.cli.completion import decoder_names, model_names, split_names
 from xpredflow.cli.flag_groups import expanded
-from xpredflow.cli.options import command, names
 from xpredflow.errors import InputError
 
 

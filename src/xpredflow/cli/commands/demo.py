@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import given, names
+from xpredflow.cli.arguments import given, names
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from xpredflow.cli import options as shared
+from xpredflow.cli.arguments import spec_and_options
 from xpredflow.cli.flag_groups import DecodingFlags, expanded
-from xpredflow.cli.options import spec_and_options
 from xpredflow.cli.prompts import Given, gather, label
 
 if TYPE_CHECKING:

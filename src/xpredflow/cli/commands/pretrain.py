@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import names
+from xpredflow.cli.arguments import names
 from xpredflow.cli.training_flags import Given, settings_flags
 from xpredflow.training.pretrain.config import PretrainConfig
 

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
+from xpredflow.cli.arguments import command
 from xpredflow.cli.bench import BenchFlags, stoppable
 from xpredflow.cli.completion import model_names, table_names
 from xpredflow.cli.flag_groups import expanded
-from xpredflow.cli.options import command
 
 
 @expanded

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
+from xpredflow.cli.arguments import given
 from xpredflow.cli.flag_groups import DecodingFlags, FileFlags, expanded
-from xpredflow.cli.options import given
 
 
 @expanded

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from xpredflow.cli import options as shared
-from xpredflow.cli.options import given, merged
+from xpredflow.cli.arguments import given, merged
 
 Text = str | None
 

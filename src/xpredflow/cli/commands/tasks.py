@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from xpredflow.cli import options as shared
+from xpredflow.cli.arguments import merged, of_file
 from xpredflow.cli.completion import task_names
-from xpredflow.cli.options import merged, of_file
 
 
 def tasks(
