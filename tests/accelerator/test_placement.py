@@ -1,5 +1,7 @@
 """Layers on two devices, one of them simulated: whatever meets on the wrong one raises."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -11,7 +13,7 @@ from xpredflow.models.families import family_of
 from xpredflow.models.placement import place_layers
 
 PROMPTS = [[65, 66, 67, 68], [70, 71, 72, 73, 74, 75, 76, 77, 78, 79], [65]]
-OPTIONS = {"chat": False, "gen_length": 12, "budget": 6, "max_batch": 2}
+OPTIONS: dict[str, Any] = {"chat": False, "gen_length": 12, "budget": 6, "max_batch": 2}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +30,7 @@ def test_the_tokens_of_one_device(device, directories, family, quantize, decoder
     assert "the table and the head on sim" in spread.placed
     whole = load(directories[family], device="cpu", quantize=quantize)
     found, expected = (
-        [done.ids for done in generate(model, PROMPTS, decoder=decoder, **OPTIONS)]  # type: ignore[arg-type]
+        [done.ids for done in generate(model, PROMPTS, decoder=decoder, **OPTIONS)]
         for model in (spread, whole)
     )
     assert found == expected
@@ -40,7 +42,8 @@ def test_auto_takes_every_accelerator(device, directories):
 
 
 def test_two_places_are_refused(directories):
-    for other in ({"device": "cpu"}, {"tensor_parallel": True}):
+    others: list[dict[str, Any]] = [{"device": "cpu"}, {"tensor_parallel": True}]
+    for other in others:
         with pytest.raises(InputError, match=r"device_map is 'auto' beside .*: give one"):
             load(directories["llada"], device_map="auto", **other)
 

@@ -31,14 +31,15 @@ KINDS = (
 def jobs(tmp_path_factory) -> dict[str, dict[str, Any]]:
     """Every family, a cut that leaves a rest, more processes than key heads, and a server."""
     root = tmp_path_factory.mktemp("team")
-    for name, family, changes in (
+    checkpoints: list[tuple[str, str, dict[str, Any]]] = [
         ("llada", "llada", {}),
         ("llada2", "llada2", {}),
         ("one key head", "llada2", {"num_key_value_heads": 1}),
         ("odd vocabulary", "llada", {"vocab_size": 289, "embedding_size": 289}),
         ("odd heads", "llada", {"n_heads": 1, "n_kv_heads": 1}),
         ("odd width", "llada2", {"moe_intermediate_size": 25}),
-    ):
+    ]
+    for name, family, changes in checkpoints:
         write_checkpoint(root / name, family, **changes)
     for name in KINDS:
         write_kind(root, name)

@@ -38,12 +38,14 @@ class Placement:
 
     def connect(self, model: MaskedDiffusionModel) -> None:
         """What a layer is given comes to its device first."""
+        model.layer_devices = self.layers
+        model.placed = f"{self}; the table and the head on {self.first}"
+        if set(self.layers) == {self.first}:
+            return
         from accelerate.hooks import AlignDevicesHook, add_hook_to_module
 
         for layer, device in zip(model.trunk()[0], self.layers, strict=True):
             add_hook_to_module(layer, AlignDevicesHook(execution_device=device))
-        model.layer_devices = self.layers
-        model.placed = f"{self}; the table and the head on {self.first}"
 
     def __str__(self) -> str:
         runs = [
@@ -71,13 +73,17 @@ def place_layers(
     quantize: Quantize | None = None,
 ) -> Placement:
     """Where the layers of a model on the meta device go, if its weights are kept in this format."""
+    layers = nn.ModuleList(model.trunk()[0])
+    names = {id(module): f"{name}." for name, module in model.named_modules()}
+    prefixes = [names[id(layer)] for layer in layers]
+    if len(devices) == 1:
+        return Placement(devices[0], [devices[0]] * len(layers), prefixes)
     try:
         from accelerate import infer_auto_device_map
     except ImportError:
         raise InputError(
             "device_map needs the package 'accelerate': pip install 'xpredflow[devices]'"
         ) from None
-    layers = nn.ModuleList(model.trunk()[0])
     everything, of_layers = _size(model), _size(layers)
     largest = max(_size(layer) for layer in layers)
     # accelerate counts a weight as the 4 bytes that it has on the meta device
@@ -104,8 +110,6 @@ def place_layers(
             f"the weights take {needed:.1f} GB, and {there:.1f} GB are free on"
             f" {', '.join(map(str, devices))}: add devices, or load them packed (quantize='int8')"
         )
-    names = {id(module): f"{name}." for name, module in model.named_modules()}
-    prefixes = [names[id(layer)] for layer in layers]
     return Placement(devices[0], [devices[place - 1] for place in chosen], prefixes)  # type: ignore[operator]
 
 
