@@ -45,8 +45,8 @@ from xpredflow.training.common.start import start_from
 
 VOCABULARY, MASK = 126_464, 126_336
 SLACK = 1.1
-ANSWER = 256  # positions of prompt and response in a run
-RUN = AlignConfig(updates=3, batch=4, chunk=64, save_every=100, holdout=4)
+ANSWER = 128  # positions of prompt and response in a run
+RUN = AlignConfig(updates=3, batch=2, chunk=64, save_every=100, holdout=2)
 SHAPE = {
     **LLADA_8B,
     **{"d_model": 768, "n_heads": 12, "n_kv_heads": 12, "n_layers": 8, "mlp_hidden_size": 2304},

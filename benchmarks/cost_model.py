@@ -7,7 +7,7 @@ Measured is a pass of the flow in a session, in which no row joins or leaves; th
 What the model needs of this machine is measured in the same run, each by one kind of kernel at the
 sizes of the pass: products of a layer and of the head, attention, a norm, exponentials, a search
 for the best; and a pass of a model with hardly any arithmetic, which says what the host takes for
-each kernel, bookkeeping included. None of it is fitted to the pass that is predicted.
+each kernel, bookkeeping included. None of it is solved from the pass that is predicted.
 Seconds are those of the processor, on one thread: other programs may run beside. The last line is
 JSON.
 """

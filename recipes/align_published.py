@@ -144,7 +144,7 @@ def commands(recipe: Recipe, out: Path) -> list[list[str]]:
 
 
 def _resumed(run: Path) -> list[str]:
-    return ["--resume"] if (run / "state.pt").exists() else []
+    return ["--resume"] if any((run / state).exists() for state in ("state.pt", "state")) else []
 
 
 def follow(recipe: Recipe, out: Path, run: Callable[[list[str]], None]) -> None:

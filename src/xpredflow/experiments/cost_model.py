@@ -2,7 +2,7 @@
 
 The counts follow from an architecture and the shape of a pass. Rates belong to a machine: measured
 ones (benchmarks/cost_model.py) or those of a data sheet (hardware.py). Times are computed from
-both, and nothing here was fitted to the time of a pass.
+both; no constant here was solved from the time of a pass.
 
 Kernels and waits are those that the simulated accelerator of the tests counts, where a test holds
 the numbers below.

@@ -19,7 +19,6 @@ from xpredflow.training.common.answers import Answer
 from xpredflow.training.common.masking import all_clean
 
 ROWS_AT_ONCE = 8
-WIDE = torch.float32
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,9 @@ def read_consistency(
 ) -> Consistency:
     """The same for an objective whose model may lie in shards; all processes read all answers."""
     model = objective.model
-    norms = whole_tensor(torch.linalg.vector_norm(model.embedding.detach(), dim=-1, dtype=WIDE))
+    table = model.embedding.detach()
+    wide = torch.promote_types(table.dtype, torch.float32)
+    norms = whole_tensor(torch.linalg.vector_norm(table, dim=-1, dtype=wide))
     agrees, distances, in_text = [], [], []
     ordered = sorted(answers, key=length)
     for start in range(0, len(ordered), ROWS_AT_ONCE):
@@ -60,7 +61,7 @@ def read_consistency(
         read = objective(all_clean(batch, model.block_size).to(device))
         target = batch.ids[batch.response].to(device)
         agrees.append((read.token == target).cpu())
-        error = (read.error * model.embedding.shape[1]).sqrt()
+        error = (read.error * table.shape[1]).sqrt()
         distances.append((error / norms[target].clamp(min=1e-12)).cpu())
         in_text.append(torch.cat([_before_end(a.response_ids, model.special.ends) for a in group]))
     agree, distance = torch.cat(agrees).double(), torch.cat(distances).double()

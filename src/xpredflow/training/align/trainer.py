@@ -142,6 +142,7 @@ class Alignment:
             if self.step % self.config.save_every == 0 or self.step == self.config.updates:
                 self._save()
             yield now
+        self.run.wait()
 
     def _update(self) -> Progress:
         config, noisy, on_policy = self.config, self._noisy(), self._on_policy()
