@@ -126,7 +126,7 @@ class Bench:
     ) -> dict[str, Any]:
         pairs = zip(problems, texts, strict=True)
         right = sum(self.task.score(problem, text).passed for problem, text in pairs)
-        return {
+        found = {
             "decoder": spec,
             "batch": batch,
             "problems": len(problems),
@@ -134,6 +134,8 @@ class Bench:
             "passes": round(sum(passes) / len(passes), 2),
             "ms per answer": round(1e3 * seconds.of[""] / len(problems), 2),
         }
+        print("...", *(f"{name} {value}" for name, value in found.items()), flush=True)
+        return found
 
     def best(self, tried: list[dict[str, Any]], full: dict[str, Any]) -> str:
         """The fewest passes at equal accuracy, else the highest accuracy."""

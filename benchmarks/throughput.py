@@ -46,21 +46,32 @@ class Together:
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
         """A row that has ended is computed on, but nothing of it changes any more."""
-        ended = self.inner.stop(canvas)
         after, event = self.inner.step(canvas, signals, info, space)
-
-        def kept(name: str) -> Tensor:
-            old, new = getattr(canvas, name), getattr(after, name)
-            return torch.where(ended.reshape(-1, *[1] * (new.ndim - 1)), old, new)
-
-        return after.update(**{n: kept(n) for n in ("state", "progress", "tokens")}), event
+        ended = canvas.memory.get("ended")
+        if ended is not None:
+            after = after.update(
+                **{
+                    name: _kept(ended, canvas, after, name)
+                    for name in ("state", "progress", "tokens")
+                }
+            )
+        over = self.inner.stop(after)
+        return after.update(
+            memory={**after.memory, "ended": over if ended is None else over | ended}
+        ), event
 
     def finish(self, canvas: Canvas, space: Space) -> Tensor:
         return self.inner.finish(canvas, space)
 
     def stop(self, canvas: Canvas) -> Tensor:
-        ended = self.inner.stop(canvas)
+        ended = canvas.memory["ended"]
         return ended.all().expand_as(ended)
+
+
+def _kept(ended: Tensor, before: Canvas, after: Canvas, name: str) -> Tensor:
+    """A field of a canvas as it was in rows that have ended."""
+    old, new = getattr(before, name), getattr(after, name)
+    return torch.where(ended.reshape(-1, *[1] * (new.ndim - 1)), old, new)
 
 
 def main() -> None:
