@@ -1,7 +1,7 @@
 """What a forward pass costs: arithmetic, bytes, kernels, waits of the host; and the time of it all.
 
 The counts follow from an architecture and the shape of a pass. Rates belong to a machine: measured
-ones (benchmarks/cost_model.py) or those of a data sheet (hardware.py). Times are computed from
+ones (benchmarks/cost_model.py) or those of a data sheet (projection.py). Times are computed from
 both; no constant here was solved from the time of a pass.
 
 Kernels and waits are those that the simulated accelerator of the tests counts, where a test holds
