@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from builders import write_checkpoint
-from toy import MASK, ToyModel
+from toy import MASK, CachedToy, ToyModel
 
 from xpredflow import InputError, StopReason, load
 from xpredflow.decoders import DECODERS
@@ -79,6 +79,18 @@ def test_a_state_of_a_block_causal_model_reads_its_context_again(tmp_path: Path)
     _, found = drained(session)
     again = session.submit(PROMPT, start=state, **options)
     assert drained(session)[1][again].all_ids == found[ticket].all_ids
+
+
+def test_a_change_fills_an_approximate_cache_again() -> None:
+    options: dict[str, Any] = {"decoder": "mask", "gen_length": 12, "block_length": 4}
+    options |= {"stop_at_eos": False, "changes": [Change(6, 8, token=7)]}
+    session = Session(CachedToy(), max_batch=2)  # whose cache is exact
+    cached, plain = (
+        session.submit(PROMPT, cache="dual", **options),
+        session.submit(PROMPT, **options),
+    )
+    _, found = drained(session)
+    assert (found[cached].all_ids, found[cached].all_ids[5]) == (found[plain].all_ids, 7)
 
 
 def test_every_decoder_takes_changes_and_keeps_a_held_token() -> None:

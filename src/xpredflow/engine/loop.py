@@ -12,7 +12,7 @@ from xpredflow.engine import intake
 from xpredflow.engine.prompts import Prompts
 from xpredflow.engine.request import DecodeOptions, Options, resolve
 from xpredflow.engine.rows import Row
-from xpredflow.engine.session import Session
+from xpredflow.engine.session import decode_rows, finished_of
 from xpredflow.engine.steps import Decoded, Frame, Step
 from xpredflow.errors import Interrupted
 from xpredflow.models.wrap import check_model
@@ -70,22 +70,3 @@ def decode_steps(
 def make_rows(model: Model, prompts: Prompts, settings: Options) -> list[Row]:
     """The prompts as the loop takes them, numbered and checked against the model."""
     return intake.make_rows(model, prompts, settings, finished_of)
-
-
-def decode_rows(
-    model: Model, rows: list[Row], decoder: Decoder, options: Options
-) -> Iterator[Step]:
-    """A session with these rows alone, until all have ended."""
-    session = Session(model, max_batch=options.max_batch)
-    for row in rows:
-        session.add(row, decoder, options)
-    while (step := session.step()) is not None:
-        yield step
-
-
-def finished_of(
-    model: Model, rows: list[Row], decoder: Decoder, options: Options
-) -> Iterator[Decoded]:
-    """The same, answers only."""
-    for step in decode_rows(model, rows, decoder, options):
-        yield from step.finished

@@ -5,7 +5,7 @@ neighbours are. `generate`, `decode_steps`, evaluation, rollouts and a server al
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any, Unpack
 
@@ -32,10 +32,7 @@ from xpredflow.types import Decoder, Model
 REMEMBERED = 256  # requests whose decoder is kept, so that equal ones are moved together
 _OF_THE_LOOP = {*option_names(Options), *ALIASES}
 # Options of a whole run: a row cannot have its own.
-OF_THE_RUN = {
-    "max_batch": "give it to the session",
-    "trace": "read Step.frames() of every step",
-}
+OF_THE_RUN = {"max_batch": "give it to the session", "trace": "read Step.frames() of every step"}
 
 
 class Session:
@@ -281,3 +278,22 @@ class Session:
                 self._decoders.pop(next(iter(self._decoders)))
             self._decoders[key] = made
         return settings, self._decoders[key]
+
+
+def decode_rows(
+    model: Model, rows: list[Row], decoder: Decoder, options: Options
+) -> Iterator[Step]:
+    """A session with these rows alone, until all have ended."""
+    session = Session(model, max_batch=options.max_batch)
+    for row in rows:
+        session.add(row, decoder, options)
+    while (step := session.step()) is not None:
+        yield step
+
+
+def finished_of(
+    model: Model, rows: list[Row], decoder: Decoder, options: Options
+) -> Iterator[Decoded]:
+    """The same, answers only."""
+    for step in decode_rows(model, rows, decoder, options):
+        yield from step.finished

@@ -109,6 +109,7 @@ def begin_at(row: Row, state: State, decoder: Decoder, model: Model) -> Row:
         progress=list(state.progress),
         start=state.canvas,
         cached=0,
+        frozen_for=None,  # an approximate cache is filled anew
         slot=0,
     )
 
