@@ -11,7 +11,7 @@ a generated model in fp32 (all parameters, with activations computed again, adap
 processes that share the weights) and writes it. Each way is a fresh process; its peak is VmHWM at
 the end minus VmRSS before its inputs are there. `--computed` measures nothing: it is the formula
 for LLaDA-8B. Linux only. The last line is one JSON object; the exit code is 1 if a peak is more
-than a tenth above the formula.
+than a tenth above the formula, a fifth for whole runs.
 """
 
 import argparse
@@ -45,6 +45,7 @@ from xpredflow.training.common.start import start_from
 
 VOCABULARY, MASK = 126_464, 126_336
 SLACK = 1.1
+RUN_SLACK = 1.2  # of whole runs: the process also holds what AdamW makes for a tensor on a CPU
 ANSWER = 128  # positions of prompt and response in a run
 RUN = AlignConfig(updates=3, batch=2, chunk=64, save_every=100, holdout=2)
 SHAPE = {
@@ -52,6 +53,7 @@ SHAPE = {
     **{"d_model": 768, "n_heads": 12, "n_kv_heads": 12, "n_layers": 8, "mlp_hidden_size": 2304},
     **{"vocab_size": 16384, "embedding_size": 16384, "mask_token_id": 16383, "eos_token_id": 0},
 }
+SMALL = {**SHAPE, "d_model": 24, "n_layers": 1, "mlp_hidden_size": 72, "vocab_size": 16384}
 WAYS: dict[str, tuple[dict[str, Any], int]] = {  # settings, processes
     "all": ({}, 1),
     "recomputed": ({"checkpointing": True, "accumulate": 2}, 1),
@@ -180,7 +182,7 @@ def show_runs() -> None:
                 flush=True,
             )
     print(json.dumps({"runs": found, "hardware": hardware(), "torch": torch.__version__}))
-    sys.exit(any(one["peak_bytes"] > SLACK * one["expected_bytes"] for one in found.values()))
+    sys.exit(any(one["peak_bytes"] > RUN_SLACK * one["expected_bytes"] for one in found.values()))
 
 
 def run_processes(place: Path, way: str, world: int) -> dict[str, int]:
@@ -206,7 +208,9 @@ def measure_run(options: argparse.Namespace) -> None:
     config = replace(RUN, **WAYS[options.way][0])
     ids = [[1 + n % 7 for n in range(ANSWER)] for _ in range(20)]
     answers = [Answer(i, "none", "", "", row[:32], row[32:], ANSWER) for i, row in enumerate(ids)]
-    warm_up(64)
+    # what torch imports and allocates for itself the first time is not the run's
+    small = start_from(build(SMALL), answers)
+    list(Alignment(small, config, options.place / f"{options.way}-small", share=share))
     before = memory("VmRSS")
     start = start_from(options.place / "model", answers, "cpu")
     training = Alignment(start, config, options.place / options.way, share=share)
