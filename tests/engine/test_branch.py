@@ -174,12 +174,13 @@ def test_a_state_fits_its_own_request_only() -> None:
         session.state(ticket)
     session.step()
     state = session.state(ticket)
-    for prompt, options, why in (
+    cases: tuple[tuple[list[int], dict[str, Any], str], ...] = (
         (PROMPT, {"decoder": "threshold:0.9"}, "the state is of decoder 'mask'"),
         ([3, 1, 5], {"decoder": "mask"}, "of another prompt or length"),
         (PROMPT, {"decoder": "mask", "gen_length": 7}, "of another prompt or length"),
         (PROMPT, {"decoder": "mask", "budget": 1}, "the budget is used up after pass 1"),
-    ):
+    )
+    for prompt, options, why in cases:
         with pytest.raises(InputError, match=why):
             session.submit(prompt, start=state, **{"gen_length": 6, **options})
     with pytest.raises(InputError, match="position 2 is not decoded"):

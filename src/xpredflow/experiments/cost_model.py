@@ -10,7 +10,7 @@ the numbers below.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xpredflow.engine.distribution import BLOCK, KEPT
 from xpredflow.models.base import MaskedDiffusionModel
@@ -59,9 +59,8 @@ class Architecture:
         tensors = model.state_dict(keep_vars=True)
         inside = {name: tensor for name, tensor in tensors.items() if id(tensor) in names}
         stacks = [tensor for tensor in inside.values() if tensor.ndim == 3]
-        chosen = max(
-            (m.routing.chosen for m in model.modules() if hasattr(m, "routing")), default=0
-        )
+        routings: list[Any] = [m.routing for m in model.modules() if hasattr(m, "routing")]
+        chosen = max((routing.chosen for routing in routings), default=0)
         dense = [tensor for tensor in inside.values() if tensor.ndim == 2]
         inner = [t.shape[0] for name, t in inside.items() if name.endswith("up_proj.weight")]
         routed = [

@@ -8,6 +8,7 @@ where is accelerate's choice, within what is free on each device and evenly wher
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -91,7 +92,7 @@ def place_layers(
     free = [int(USED_SHARE * (free_bytes(device) or UNKNOWN) * scale) for device in devices]
     ends, even = everything - of_layers, everything // len(devices) + largest // 2
     evenly = [min(even, room) for room in free[:-1]] + free[-1:]
-    chosen: list[int | str] = []
+    chosen: list[Any] = []
     for rooms in (evenly, free):  # as much as fits on each, if it does not go evenly
         # accelerate's first device is an empty one: there it would keep room for a layer free
         rooms = [0, max(0, rooms[0] - ends), *rooms[1:]]

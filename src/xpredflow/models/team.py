@@ -82,7 +82,7 @@ class Team:
         self.split = Split(rank, world)
         self.leads = rank == 0
         # messages go by the host, and may be long in coming
-        self._group = dist.new_group(backend="gloo", timeout=IDLE)
+        self._group: Any = dist.new_group(backend="gloo", timeout=IDLE)
         self._lock = threading.Lock()  # one pass at a time, whoever asks for it
         self._broken = False
         self._vocabulary = 0

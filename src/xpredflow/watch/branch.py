@@ -23,6 +23,7 @@ def branch(
     model: Model,
     trace: Trace,
     changes: Sequence[Change],
+    /,
     *,
     row: int | None = None,
     title: str = "",
