@@ -32,7 +32,7 @@ INTRODUCTION = """\
 # xpredflow
 
 > Python library and command line for continuous decoding of masked diffusion language models
-> (LLaDA, LLaDA2 and their kin): x-prediction flow, sixteen other decoders in the same engine,
+> (LLaDA, LLaDA2 and their kin): x-prediction flow, eighteen other decoders in the same engine,
 > alignment, learned step-size policies, graded evaluation with forward passes counted.
 
 Everything runs offline with the embedded model `tiny-aligned`. Python: `from xpredflow import

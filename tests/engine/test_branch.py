@@ -181,8 +181,9 @@ def test_a_state_fits_its_own_request_only() -> None:
         (PROMPT, {"decoder": "mask", "budget": 1}, "the budget is used up after pass 1"),
     )
     for prompt, options, why in cases:
+        asked: dict[str, Any] = {"gen_length": 6, **options}
         with pytest.raises(InputError, match=why):
-            session.submit(prompt, start=state, **{"gen_length": 6, **options})
+            session.submit(prompt, start=state, **asked)
     with pytest.raises(InputError, match="position 2 is not decoded"):
         state.changed({2: 1}, space(model))
     other = state.changed({4: 7, 5: None}, space(model)).canvas

@@ -32,7 +32,7 @@ def draw_chosen(shown: Shown, picture: Path, title: str) -> bool:
 
 
 def _panel(axes: Any, shown: Shown, colours: dict[str, str]) -> None:
-    names = []
+    names, several = [], len({one.weights for one, _ in shown}) > 1
     for decoder, colour in colours.items():
         # one setting may be the best at several targets, and is one dot
         own = {one.key: (one, found) for one, found in shown if one.decoder == decoder}
@@ -46,8 +46,9 @@ def _panel(axes: Any, shown: Shown, colours: dict[str, str]) -> None:
         above = [row.high - row.accuracy for row in summaries]
         look = {"fmt": "o-", "markersize": 5, "elinewidth": 0.9, "capsize": 2, "color": colour}
         axes.errorbar(passes, heights, yerr=[below, above], **look)
-        weights = dict.fromkeys(one.weights for one, _ in rows)
-        names.append((heights[-1], f"{decoder}\n{', '.join(weights)}", colour))
+        told = f"{decoder} on {', '.join(dict.fromkeys(one.weights for one, _ in rows))}"
+        names.append((heights[-1], told if several else decoder, colour))
+    axes.locator_params(axis="y", steps=[1, 2, 5, 10])  # whole percents
     percent_ticks(axes)
     name_lines(axes, names)
     counts = sorted({found.summary.n for _, found in shown})
