@@ -37,7 +37,7 @@ class LoPA(Threshold):
 
     revises: ClassVar[bool] = False
 
-    branches: int = Field(2, ge=0, description="fill orders that are read beside the anchor's")
+    branches: int = Field(2, ge=0, le=64, description="fill orders read beside the anchor's")
 
     def fork(self, canvas: Canvas, space: Space) -> list[Canvas]:
         """The branches; one that has nothing to add is the anchor once more."""

@@ -14,6 +14,7 @@ from xpredflow.errors import InputError
 from xpredflow.sandbox.inside.template import MOST_CHARACTERS, SECONDS
 
 WALL_SECONDS = 120.0  # the net below the limit on computing, on a machine that is very busy
+_OUT_OF_TIME = (-24, -9)  # SIGXCPU, SIGKILL; by number, because not every system has them
 # a character takes at most twelve bytes in a line of JSON
 _LONGEST_REPLY = 12 * MOST_CHARACTERS + 10_000
 _PROGRAM = str(Path(__file__).parent / "inside" / "template.py")
@@ -49,7 +50,7 @@ class _Renderer:
         with self._lock:
             used = self._process is not None
             reply = self._ask(request)
-            if "text" not in reply and used:
+            if "text" not in reply and used and not reply.get("slow"):
                 self._stop()
                 reply = self._ask(request)
             if "text" not in reply:
@@ -75,7 +76,9 @@ class _Renderer:
             alarm.cancel()
         if reply.endswith(b"\n"):
             return json.loads(reply)
-        return {"error": f"takes more than {SECONDS} s, or ended its process"}
+        # ended by the system or by the alarm: a new process would take as long
+        slow = not reply and process.wait() in _OUT_OF_TIME
+        return {"error": f"takes more than {SECONDS} s, or ended its process", "slow": slow}
 
     def close(self) -> None:
         """End the process, if there is one."""
