@@ -70,6 +70,7 @@ CHEAP_OPTIONS = {
     "align": {"batch": "2", "holdout": "2"},
     "train-softmask": {"batch": "2", "holdout": "2"},
     "train-policy": {
+        "screened": "2",
         "prompts": "2",
         "group": "2",
         "budget": "4",
@@ -173,6 +174,8 @@ def _cheaply(words: list[str]) -> list[str]:
     changes = [(flag, other, [flag, value]) for flag, other, value in CHEAP.get(command, [])]
     for name, value in CHEAP_OPTIONS.get(command, {}).items():
         changes.append((f"--{name.replace('_', '-')}", f"{name}=", ["-o", f"{name}={value}"]))
+    if "--choose" in words:
+        changes.append(("--choose-limit", "", ["--choose-limit", "1"]))
     for flag, other, (name, value) in changes:
         if not flag.endswith("?") or flag[:-1] in words:
             words = [*_without(words, flag.rstrip("?"), other), name.rstrip("?"), value]

@@ -94,7 +94,7 @@ def test_completion_offers_tasks_tables_and_splits():
     assert {"minicode", "minimath", "humaneval"} <= set(dict(task_names("")))
     assert "main" in dict(table_names("ma"))
     assert list(dict(split_names("te"))) == ["test"]
-    assert [name for name, _ in policy_names("learned:t")] == ["learned:tiny"]
+    assert [name for name, _ in policy_names("learned:t")] == ["learned:tiny", "learned:tiny-left"]
     assert [name for name, _ in decoder_names("flow:jum")] == ["flow:jump"]
 
 

@@ -9,7 +9,7 @@ from xpredflow.models.embedded import EMBEDDED, assets, embedded_names, load_emb
 from xpredflow.sandbox import Sandbox
 from xpredflow.tasks import TASKS
 
-PROBLEMS = 8
+PROBLEMS = 4
 
 
 def test_all_that_is_named_is_there_and_fits_a_wheel() -> None:

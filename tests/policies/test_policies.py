@@ -176,7 +176,7 @@ def test_policies_that_come_with_the_package_have_names(tmp_path: Path) -> None:
     assert weights.is_file()
     assert json.loads(about.read_text())["training"]["config"]["task"] == "minicode"
     assert isinstance(make_policy("learned:tiny"), LearnedPolicy)
-    with pytest.raises(InputError, match=r"comes with the package \(tiny\)"):
+    with pytest.raises(InputError, match=r"comes with the package \(tiny, tiny-left\)"):
         policy_files("tinny")
 
 

@@ -143,7 +143,7 @@ def test_a_request_opens_no_files(server: Running, tmp_path: Path) -> None:
         {"policy": f"learned:{tmp_path}/x"},
     ):
         status, message = server.refused(**body)
-        assert (status, "embedded one (tiny)" in message) == (400, True)
+        assert (status, "embedded one (tiny, tiny-left)" in message) == (400, True)
     assert server.chat(policy="learned:tiny")["choices"]
 
 
