@@ -25,50 +25,13 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from xpredflow.experiments.projection import LLADA2_MINI, LLADA_8B
 from xpredflow.models import load
 from xpredflow.models.base import on_meta
 from xpredflow.models.families import family_of
 
 SHARDS = 6
 LIMIT = 1.1
-LLADA_8B: dict[str, Any] = {
-    "architectures": ["LLaDAModelLM"],
-    "model_type": "llada",
-    "d_model": 4096,
-    "n_heads": 32,
-    "n_kv_heads": 32,
-    "n_layers": 32,
-    "mlp_hidden_size": 12288,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 500000.0,
-    "max_sequence_length": 4096,
-    "vocab_size": 126464,
-    "mask_token_id": 126336,
-    "eos_token_id": 126081,
-}
-LLADA2_MINI: dict[str, Any] = {
-    "architectures": ["LLaDA2MoeModelLM"],
-    "model_type": "llada2_moe",
-    "hidden_size": 2048,
-    "num_hidden_layers": 20,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "intermediate_size": 5120,
-    "first_k_dense_replace": 1,
-    "num_experts": 256,
-    "num_experts_per_tok": 8,
-    "moe_intermediate_size": 512,
-    "num_shared_experts": 1,
-    "n_group": 8,
-    "topk_group": 4,
-    "routed_scaling_factor": 2.5,
-    "rope_theta": 600000,
-    "partial_rotary_factor": 0.5,
-    "rms_norm_eps": 1e-6,
-    "vocab_size": 157184,
-    "max_position_embeddings": 32768,
-}
 QWEN3_06B: dict[str, Any] = {
     "architectures": ["A2DQwen3LMHeadModel"],
     "model_type": "a2d-qwen3",
