@@ -48,14 +48,15 @@ SHORT_FIRST = (CODE, MATH, "minicode", "minimath", CODE, MATH, "longcode", "long
 EVERYTHING = (CODE, MATH, "longcode", "longmath", LONG_CODE, LONG_MATH, SUMS)
 EVERYTHING += ("minicode", MATH, LONG_CODE, LONG_MATH, "longcode", "longmath", "minimath")
 CONFIG = PretrainConfig(
-    updates=16_384,
+    updates=7168,
     batch=32,
     lr=3e-3,
     warmup=200,
-    decay_share=0.4,
+    decay_share=0.45,
     tail_share=0.125,
-    whole_from=12_288,
-    probe_every=1024,
+    whole_from=4096,
+    probe_every=2048,
+    bf16=True,
 )
 SCHEDULE = (Stage(0, SHORT_FIRST), Stage(640, EVERYTHING))
 

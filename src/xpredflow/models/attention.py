@@ -87,18 +87,27 @@ class Pass:
         # Query heads that share a key head become further queries of it: the keys need no copy,
         # and any attention kernel will do (those with a mask rarely know grouped heads).
         q = q.unflatten(2, (groups, -1)).permute(0, 2, 3, 1, 4)
-        out = F.scaled_dot_product_attention(
-            q.reshape(batch, groups, -1, width),
-            k.transpose(1, 2),
-            v.transpose(1, 2),
-            attn_mask=self.mask,
-        )
+        queries = q.reshape(batch, groups, -1, width)
+        out = _attention(queries, k.transpose(1, 2), v.transpose(1, 2), self.mask)
         # Kernels lay their result out as they like: nothing here may count on a view of it.
         out = out.unflatten(2, (-1, length)).permute(0, 3, 1, 2, 4)
         return out.reshape(batch, length, -1)
 
 
 _PASSES = PositionMemo()
+
+
+def _attention(
+    q: Float[Tensor, "B G Q D"],
+    k: Float[Tensor, "B G K D"],
+    v: Float[Tensor, "B G K D"],
+    mask: Bool[Tensor, "B 1 Q K"] | None,
+) -> Float[Tensor, "B G Q D"]:
+    if q.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        # torch's CPU kernel takes twice as long backwards in bfloat16 as in float32
+        with torch.autocast("cpu", enabled=False):
+            return F.scaled_dot_product_attention(q.float(), k.float(), v.float(), attn_mask=mask)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
 def _begin(

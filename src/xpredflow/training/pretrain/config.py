@@ -41,6 +41,9 @@ class PretrainConfig:
         0.4, "last part of the run, in which the rate falls to zero", ge=0, le=1
     )
     weight_decay: float = weight_decay(0.05, "both")
+    bf16: bool = optimiser(
+        False, "multiply matrices in bfloat16: a third faster where the processor knows it"
+    )
     clip: float = gradient_clip()
     ema: float = optimiser(
         0.999, "decay of the average of the weights, which is what is written", ge=0, lt=1

@@ -200,7 +200,9 @@ class Pretraining:
             cut_share=config.cut_share,
             tail_share=config.tail_share if self.step >= config.whole_from else 0.0,
         )
-        loss, right = masked_cross_entropy(self.model, noisy.to(self.model.embedding.device))
+        device = self.model.embedding.device
+        with torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
+            loss, right = masked_cross_entropy(self.model, noisy.to(device))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         for optimizer in self.optimizers:
