@@ -18,7 +18,7 @@ NEEDED = ("task", "decoder", "n", "accuracy", "passes_mean")  # of the record of
 # Settings of an alignment that a reader wants to know; the file beside the weights has them all.
 ALIGNED_BY = (
     *("updates", "batch", "lr", "lora_rank", "lora_targets", "clean_entropy", "keep_reference"),
-    *("on_policy", "seed"),
+    *("on_policy", "on_policy_block", "seed"),
 )
 
 

@@ -57,6 +57,38 @@ def test_rows_that_walk_begin_with_nothing_but_masks() -> None:
         assert torch.equal(started.masked[row], (noisy.candidates if walks else noisy.masked)[row])
 
 
+def test_a_block_moves_between_the_answer_and_masks() -> None:
+    noisy, block = noisy_rows(), 4
+    place = torch.tensor([0.5, 0.0, -0.5, 0.999])
+    on_policy = OnPolicyStates(
+        torch.tensor([True, True, True, False]), torch.ones(4), 1, block=block, place=place
+    )
+    started = on_policy.started(noisy)
+    start = TABLE[started.shown(SPECIAL.mask)]
+    state = on_policy.states(start, started, TABLE, predict_for(started))
+    moved = (state != start).any(-1)
+    for row in range(3):
+        columns = noisy.candidates[row].nonzero().squeeze(-1)
+        blocks = -(-len(columns) // block)
+        which = int(place[row] * blocks) if place[row] >= 0 else 0
+        first, end = which * block, (which + 1) * block if place[row] >= 0 else len(columns)
+        assert started.masked[row, columns].tolist() == [n >= first for n in range(len(columns))]
+        assert moved[row, columns].tolist() == [first <= n < end for n in range(len(columns))]
+    assert torch.equal(started.masked[3], noisy.masked[3])
+    assert not moved[3].any()
+
+
+def test_half_of_the_rows_move_in_blocks_and_the_others_are_drawn_as_before() -> None:
+    def drawn(block: int) -> OnPolicyStates:
+        return OnPolicyStates.drawn(400, 0.5, torch.Generator().manual_seed(0), block=block)
+
+    whole, blocks = drawn(0), drawn(32)
+    assert torch.equal(whole.rows, blocks.rows)
+    assert torch.equal(whole.exponent, blocks.exponent)
+    assert blocks.place is not None
+    assert 150 < int((blocks.place < 0).sum()) < 250
+
+
 def test_only_rows_that_walk_are_passed_through(start_of: Callable[..., Start]) -> None:
     start = start_of("llada")
     model = start.load()

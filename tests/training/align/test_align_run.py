@@ -239,6 +239,10 @@ def test_a_run_goes_on_with_the_same_answers_only(
         ({"lora_targets": "q_proj"}, "but lora_rank is 0"),
         ({"dtype": "int8"}, "dtype is 'int8': expected 'float32', 'bfloat16' or 'float16'"),
         ({"on_policy": 1.0}, "on_policy is 1.0: expected a number < 1"),
+        (
+            {"on_policy_block": 8, "on_policy_states": "predictions"},
+            "on_policy_block is 8, but on_policy_states is 'predictions'",
+        ),
         ({"keep_reference": -1.0}, "keep_reference is -1.0: expected a number ≥ 0"),
         ({"keep_reference": 0.1, "reference_every": 4}, "reference_every is 4, but keep_reference"),
     ],

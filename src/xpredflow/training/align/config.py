@@ -60,6 +60,12 @@ class AlignConfig:
     on_policy_states: Literal["flow", "predictions"] = _objective(
         "flow", "of those rows; predictions: own ones for 3/4 of the tokens, as DMax trains"
     )
+    on_policy_block: int = _objective(
+        0,
+        "half of those rows begin with the answer up to a block of so many positions, which alone"
+        " moves; 0: whole responses",
+        ge=0,
+    )
     checkpointing: bool | None = _memory(
         None, "recompute activations in the backward pass; without: from 1e9 parameters on"
     )
@@ -79,6 +85,12 @@ class AlignConfig:
             raise InputError(
                 f"reference_every is {self.reference_every}, but keep_reference needs the reference"
                 " at every update: leave it at 1"
+            )
+        if self.on_policy_block and self.on_policy_states != "flow":
+            raise InputError(
+                f"on_policy_block is {self.on_policy_block}, but on_policy_states is"
+                f" {self.on_policy_states!r}, which replaces tokens all over a response: leave one"
+                " of the two out"
             )
         if self.lora_targets and not self.lora_rank:
             raise InputError(

@@ -6,6 +6,9 @@ own predictions move it for a few passes, each position by a = c^n of what is le
 it reads then is held against the answer. An answer that the flow itself would give says where
 such a state leads; any other right answer may contradict it (docs/log.md).
 
+With a block length, half of these rows are as decoding in blocks meets them: the answer stands
+before a block, the block moves, and masks stand behind it.
+
 `predictions` are the inputs of DMax's on-policy uniform training (arXiv 2604.08302) instead: three
 quarters of a response are masked, and one pass replaces them by whatever the model predicts.
 """
@@ -35,7 +38,8 @@ class OnPolicyStates:
     """Which rows the flow moves, for how many passes, and how carefully each of them.
 
     They begin with `masked` of their positions masked; `seed` says which. At the exponent 0 a
-    single pass goes all the way to the predicted tokens.
+    single pass goes all the way to the predicted tokens. `place` says which of a response's blocks
+    of `block` positions moves, as a share of them; below 0 the whole response does.
     """
 
     rows: Bool[Tensor, " B"]
@@ -43,10 +47,17 @@ class OnPolicyStates:
     passes: int
     masked: float = 1.0
     seed: int = 0
+    block: int = 0
+    place: Float[Tensor, " B"] | None = None
 
     @classmethod
     def drawn(
-        cls, rows: int, share: float, generator: torch.Generator, kind: Kind = "flow"
+        cls,
+        rows: int,
+        share: float,
+        generator: torch.Generator,
+        kind: Kind = "flow",
+        block: int = 0,
     ) -> "OnPolicyStates":
         """About this share of the rows; as many passes for all, so that processes keep in step."""
         chosen = torch.rand(rows, generator=generator) < share
@@ -55,21 +66,33 @@ class OnPolicyStates:
             return cls(chosen, torch.zeros(rows), 1, REPLACED, seed)
         which = torch.randint(len(EXPONENTS), (rows,), generator=generator)
         passes = int(torch.randint(1, PASSES + 1, (), generator=generator))
-        return cls(chosen, torch.tensor(EXPONENTS)[which], passes)
+        place = 2 * torch.rand(rows, generator=generator) - 1 if block else None
+        exponent = torch.tensor(EXPONENTS)[which]
+        return cls(chosen, exponent, passes, block=block, place=place)
 
     def part(self, chosen: slice, device: torch.device) -> "OnPolicyStates":
         """Those of some rows, on a device."""
-        return replace(
-            self, rows=self.rows[chosen].to(device), exponent=self.exponent[chosen].to(device)
-        )
+        place = None if self.place is None else self.place[chosen].to(device)
+        rows, exponent = self.rows[chosen].to(device), self.exponent[chosen].to(device)
+        return replace(self, rows=rows, exponent=exponent, place=place)
 
     def started(self, noisy: MaskedBatch) -> MaskedBatch:
         """The same with as much masked as these rows begin with: everything, or a part."""
-        begun = noisy.candidates
+        begun = noisy.candidates & (self._blocks_behind(noisy.candidates) >= 0)
         if self.masked < 1:
             draw = torch.Generator().manual_seed(self.seed)
             begun = begun & (torch.rand(begun.shape, generator=draw) < self.masked)
         return replace(noisy, masked=torch.where(self.rows.unsqueeze(-1), begun, noisy.masked))
+
+    def _blocks_behind(self, candidates: Bool[Tensor, "B L"]) -> Int[Tensor, "B L"]:
+        """How many blocks a position is behind the one that moves; 0 if the whole response does."""
+        if self.place is None:
+            return torch.zeros_like(candidates, dtype=torch.long)
+        number = (candidates.cumsum(-1) - 1).clamp(min=0) // self.block
+        blocks = number[:, -1:] + 1
+        moving = (self.place.unsqueeze(-1) * blocks).long().clamp(min=0)
+        behind = number - moving
+        return torch.where(self.place.unsqueeze(-1) < 0, torch.zeros_like(behind), behind)
 
     def own(self) -> Int[Tensor, " R"]:
         """The numbers of these rows; never none: every process must pass as often."""
@@ -77,7 +100,8 @@ class OnPolicyStates:
 
     def only(self, rows: Int[Tensor, " R"]) -> "OnPolicyStates":
         """Those of the rows with these numbers."""
-        return replace(self, rows=self.rows[rows], exponent=self.exponent[rows])
+        place = None if self.place is None else self.place[rows]
+        return replace(self, rows=self.rows[rows], exponent=self.exponent[rows], place=place)
 
     @torch.no_grad()
     def states(
@@ -89,7 +113,8 @@ class OnPolicyStates:
     ) -> Float[Tensor, "B L E"]:
         """The inputs after the passes; `predict` tells the likeliest token of every candidate."""
         row, column = noisy.candidates.nonzero(as_tuple=True)
-        moves = (noisy.masked & self.rows.unsqueeze(-1))[row, column]
+        moving = noisy.masked & self.rows.unsqueeze(-1)
+        moves = (moving & (self._blocks_behind(noisy.candidates) == 0))[row, column]
         row, column = row[moves], column[moves]
         state, exponent = start.clone(), self.exponent[row]
         for _ in range(self.passes):

@@ -199,8 +199,8 @@ class Alignment:
         if not config.on_policy:
             return None
         draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step + 500_000)
-        kind = config.on_policy_states
-        return OnPolicyStates.drawn(config.batch, config.on_policy, draw, kind)
+        kind, block = config.on_policy_states, config.on_policy_block
+        return OnPolicyStates.drawn(config.batch, config.on_policy, draw, kind, block)
 
     def _parts(
         self, noisy: MaskedBatch, on_policy: OnPolicyStates | None
