@@ -55,6 +55,29 @@ def test_a_killed_run_ends_like_one_that_was_not(tmp_path: Path) -> None:
     assert all(report.loss < 12 for report in reports)
 
 
+def test_bfloat16_products_change_little_and_attention_stays_in_float32(
+    training: Pretraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    attention = torch.nn.functional.scaled_dot_product_attention
+
+    def spy(*inputs, **options):
+        seen.append({value.dtype for value in inputs})
+        return attention(*inputs, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
+    batch = chunk(training.mixture, 0, 4, 0.0)[0]
+    whole, _ = training._train_on(batch)
+    training.config = replace(training.config, bf16=True)
+    training.step = 0
+    # the first update of a fresh run moves the weights by next to nothing: its rate is warming up
+    rounded, _ = training._train_on(batch)
+    assert rounded == pytest.approx(whole, rel=0.05)
+    assert rounded != whole
+    assert seen
+    assert all(kinds == {torch.float32} for kinds in seen)
+
+
 def test_loss_falls_and_the_checkpoint_decodes(tmp_path: Path) -> None:
     training = begin(replace(SMALL, updates=128, probe_every=64), tmp_path / "run")
     first = training._train_on(chunk(training.mixture, 0, 4, 0.0)[0])[0]
