@@ -48,13 +48,13 @@ SHORT_FIRST = (CODE, MATH, "minicode", "minimath", CODE, MATH, "longcode", "long
 EVERYTHING = (CODE, MATH, "longcode", "longmath", LONG_CODE, LONG_MATH, SUMS)
 EVERYTHING += ("minicode", MATH, LONG_CODE, LONG_MATH, "longcode", "longmath", "minimath")
 CONFIG = PretrainConfig(
-    updates=7168,
+    updates=5888,
     batch=32,
     lr=3e-3,
     warmup=200,
     decay_share=0.45,
     tail_share=0.125,
-    whole_from=4096,
+    whole_from=3584,
     probe_every=2048,
     bf16=True,
 )
