@@ -81,6 +81,9 @@ def test_the_best_within_a_target_is_chosen_whichever_weights_it_needs() -> None
 def test_targets_are_passes_or_shares() -> None:
     assert targets_in_passes(["1/8", "4", 16, "1/4"], 64) == [4, 8, 16]
     assert targets_in_passes(["1/8"], 128) == [16]
+    assert targets_in_passes(["4.5", 0.25, 6.5], 64) == [4.5, 6.5, 16]
+    with pytest.raises(InputError, match="budget is 'many'"):
+        targets_in_passes(["many"], 64)
     with pytest.raises(InputError, match="no targets"):
         targets_in_passes([], 64)
 

@@ -4,6 +4,7 @@ Every decoder brings the same number of settings. A target is a mean number of p
 setting is the most accurate of those that stay within it, and of equals the one with fewer passes.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -34,7 +35,7 @@ class Chosen:
     """The setting that a decoder may use at a target; none where it has none that is so fast."""
 
     task: str
-    target: int  # passes
+    target: int | float  # passes on average
     decoder: str
     candidate: Candidate | None
 
@@ -79,15 +80,25 @@ def equal_field(
     return field
 
 
-def targets_in_passes(targets: Iterable[str | int], positions: int) -> list[int]:
-    """The targets for responses of so many positions, the smallest first."""
-    passes = sorted({resolve_budget(target, positions) for target in targets})
+def targets_in_passes(targets: Iterable[str | int | float], positions: int) -> list[int | float]:
+    """The targets for responses of so many positions, the smallest first.
+
+    A target is a mean, so that it may be 4.5 passes, where a budget is a whole number or a share.
+    """
+    passes = sorted({_in_passes(target, positions) for target in targets})
     if not passes:
         raise InputError("no targets were given: such as --at 4 or --at 1/8")
     return passes
 
 
-def choose(candidates: Sequence[Candidate], targets: Sequence[int]) -> list[Chosen]:
+def _in_passes(target: str | int | float, positions: int) -> int | float:
+    decimal = re.fullmatch(r"[0-9]{1,6}\.[0-9]{1,6}", str(target).strip())
+    if decimal and float(decimal[0]) > 1:
+        return float(decimal[0])
+    return resolve_budget(str(target), positions)
+
+
+def choose(candidates: Sequence[Candidate], targets: Sequence[int | float]) -> list[Chosen]:
     """For each target and each decoder of one task, the best of its settings on any weights."""
     return [
         Chosen(candidates[0].task, target, decoder, _best(own, target))
@@ -96,7 +107,7 @@ def choose(candidates: Sequence[Candidate], targets: Sequence[int]) -> list[Chos
     ]
 
 
-def _best(candidates: list[Candidate], target: int) -> Candidate | None:
+def _best(candidates: list[Candidate], target: int | float) -> Candidate | None:
     within = [one for one in candidates if one.found.summary.passes_mean <= target]
     # the first of equals: the weights that were given first, the settings in their order
     return max(within, key=_merit, default=None)

@@ -59,7 +59,7 @@ def compare_chosen(
     sweeps: Iterable[str] = (),
     budgets: Iterable[str | int] = BUDGETS,
     *,
-    targets: Iterable[str | int] = TARGETS,
+    targets: Iterable[str | int | float] = TARGETS,
     original: Model | str | Path | None = None,
     choose_on: str = "validation",
     split: str = "test",
