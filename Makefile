@@ -21,8 +21,8 @@ demo: $(READY)
 	$(BIN)/xpredflow demo
 
 test: $(READY)
-	$(BIN)/pytest -n 2 --ignore tests/accelerator
-	$(BIN)/pytest -n 2 tests/accelerator  # torch must know that device before anything else happens
+	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/accelerator
+	$(BIN)/pytest -n 2 --dist worksteal tests/accelerator  # torch must know that device before anything else happens
 
 # Damaged files, full disks, kills, random commands, hostile programs (docs/reliability.md).
 battery: $(READY)

@@ -5,7 +5,7 @@
 CHEAP: dict[str, list[tuple[str, str, str]]] = {
     "demo": [("--more", "", "1"), ("--delay", "", "0")],
     "eval": [("--limit", "", "1"), ("--samples?", "", "2")],
-    "compare": [("--limit", "", "1"), ("--budget", "-b", "1/4")],
+    "compare": [("--limit", "", "1"), ("--budget", "-b", "1/8"), ("--draws?", "", "2")],
     "lm-eval": [("--limit", "", "1")],
     "self-generate": [("--limit", "", "2")],
     "align": [("--updates", "-n", "1")],

@@ -4,16 +4,37 @@ They count on the CPU's arithmetic: accelerators are hidden, from the processes 
 """
 
 import os
+from collections.abc import Iterator
+from importlib import import_module
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import pytest
 import torch
 from hypothesis import settings
+from shape_checks import check_sparingly, next_test
 
+check_sparingly()
 torch.set_num_threads(1)
 settings.register_profile("steady", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("steady")
+
+
+def pytest_runtest_setup() -> None:
+    next_test()
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """What an example registers is its own: it is gone afterwards."""
+    import_module("xpredflow.tasks")  # so that the package's own tasks are known before
+    registries = import_module("xpredflow.registry").REGISTRIES
+    known = {kind: set(registry.loaded()) for kind, registry in registries.items()}
+    yield
+    for kind, registry in registries.items():
+        for name, entry in registry.loaded().items():
+            if name not in known[kind] and not entry.item.__module__.startswith("xpredflow."):
+                registry.remove(name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -98,7 +98,7 @@ def test_a_row_is_the_same_whatever_its_neighbours(decoder, extra, block_length)
         "seed": 5,
         **extra,
     }
-    several = prompts(7)
+    several = prompts(5)
     together = generate(ToyModel(), several, **shared)
     squeezed = generate(ToyModel(), several, max_batch=2, **shared)
     alone = [generate(ToyModel(), [p], first_row=i, **shared)[0] for i, p in enumerate(several)]

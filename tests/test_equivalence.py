@@ -27,7 +27,7 @@ def test_flow_contains_threshold_decoding(theta, block_length, steps, by) -> Non
     if by == "commit_threshold":
         as_flow = make_flow(STAY, {**asdict(THRESHOLD_AS_FLOW), "commit_threshold": theta})
     shared = {"gen_length": 24, "block_length": block_length, "budget": steps, "trace": True}
-    for seed in range(4):
+    for seed in range(3):
         model = ToyModel(seed)
         discrete = generate(model, prompts(4, seed), decoder=f"threshold:{theta}", **shared)
         flow = generate(model, prompts(4, seed), decoder=as_flow, **shared)

@@ -12,7 +12,15 @@ from xpredflow.experiments.bench import Measured
 from xpredflow.experiments.compare_report import areas_of
 from xpredflow.experiments.parallelism import Point
 from xpredflow.experiments.plots import coloured, draw_decoders, kind_of
-from xpredflow.figures import COLOURS, LEAST_GAP, smooth, spread
+from xpredflow.figures import (
+    COLOURS,
+    LEAST_GAP,
+    folded,
+    new_figure,
+    percent_ticks,
+    smooth,
+    spread,
+)
 from xpredflow.training.common.plots import plot_alignment
 
 pytest.importorskip("matplotlib")
@@ -56,6 +64,25 @@ def test_names_stand_apart_and_inside() -> None:
     assert all(b - a >= LEAST_GAP - 1e-9 for a, b in pairwise(moved))
     assert spread([0.1, 0.5]) == [0.1, 0.5]
     assert spread([]) == []
+    one, three, two = spread([0.5, 0.5, 0.5], [1, 3, 2])
+    assert three - one == pytest.approx(2 * LEAST_GAP)
+    assert two - three == pytest.approx(2.5 * LEAST_GAP)
+
+
+def test_long_names_are_folded_before_a_sign() -> None:
+    assert folded("flow+rules=paper, area 0.9") == "flow+rules=paper, area 0.9"
+    lines = folded("flow:learned:runs/left+rules=paper+tau=0.8 (on tiny)").split("\n")
+    assert lines == ["flow:learned:runs/left", "+rules=paper+tau=0.8 (on tiny)"]
+
+
+@pytest.mark.parametrize("limits", [(0.75, 0.95), (0.921, 0.93), (0.0, 1.02)])
+def test_no_two_ticks_say_the_same(limits: tuple[float, float]) -> None:
+    figure, [[axes]] = new_figure(1, 1)
+    axes.set_ylim(*limits)
+    percent_ticks(axes)
+    figure.draw_without_rendering()
+    told = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(set(told)) == len(told) > 2
 
 
 def test_a_running_mean_keeps_a_line_and_its_ends() -> None:
@@ -95,12 +122,11 @@ def test_the_picture_names_models_counts_lines_and_what_lies_below(tmp_path: Pat
     assert draw_decoders(points, areas_of(points), tmp_path / "a.svg", "tiny")
     said = texts(tmp_path / "a.svg")
     assert "tiny: accuracy over forward passes" in said
-    assert "minimath, n = 100" in said
+    assert "minimath, n = 100; ▾ 1 below 45 %" in said
     assert "flow, area" in said
     assert "1/16" in said
     assert "In grey: " in said
     assert "peer1" in said
-    assert "▾ 1 below 45 %" in said
 
 
 def test_alignment_shows_single_steps_behind_their_means(tmp_path: Path) -> None:

@@ -2,14 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from xpredflow.decoders import DECODERS, POLICIES
-from xpredflow.registry import REGISTRIES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -24,18 +21,6 @@ EXAMPLES = [
 ]
 # Where the decoders may be listed in full: the front page, or a page that it links to.
 PAGES = [README, *(page.read_text() for page in sorted(ROOT.glob("docs/*.md")))]
-
-
-@pytest.fixture
-def forgotten() -> Iterator[None]:
-    """What an example registers is its own: it is gone afterwards."""
-    import_module("xpredflow.tasks")  # so that the package's own tasks are known before
-    known = {kind: set(registry.loaded()) for kind, registry in REGISTRIES.items()}
-    yield
-    for kind, registry in REGISTRIES.items():
-        for name, entry in registry.loaded().items():
-            if name not in known[kind] and not entry.item.__module__.startswith("xpredflow."):
-                registry.remove(name)
 
 
 @pytest.mark.usefixtures("forgotten")

@@ -6,8 +6,10 @@ name_lines(axes, [(losses[-1], "loss", COLOURS[0])])
 save_figure(figure, Path("loss.png"))
 """
 
+import re
 from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any
 
 # Told apart by colour-blind readers too (Okabe and Ito); the first ones first, GREY for the rest.
@@ -44,28 +46,48 @@ def quiet(axes: Any) -> None:
 
 
 def name_lines(axes: Any, names: Sequence[tuple[float, str, str]]) -> None:
-    """Names at the right edge, each at the height (in data) where its line ends, moved apart."""
+    """Names at the right edge, each at the height (in data) where its line ends, moved apart.
+
+    Long ones take several lines; a thin stroke leads to a name that had to move.
+    """
     down = axes.transData.transform
     up = axes.transAxes.inverted().transform
     right = axes.get_xlim()[1]
-    wanted = [(float(up(down((right, y)))[1]), name, colour) for y, name, colour in names]
+    wanted = [(float(up(down((right, y)))[1]), folded(name), colour) for y, name, colour in names]
     wanted.sort(key=lambda one: one[0])
-    heights = spread([height for height, _, _ in wanted])
-    for height, (_, name, colour) in zip(heights, wanted, strict=True):
-        look = {"color": colour, "fontsize": "small", "va": "center"}
-        axes.text(1.02, height, name, transform=axes.transAxes, **look)
+    heights = spread([one[0] for one in wanted], [one[1].count("\n") + 1 for one in wanted])
+    for height, (end, name, colour) in zip(heights, wanted, strict=True):
+        if abs(height - end) > LEAST_GAP / 4:
+            stroke = {"color": colour, "linewidth": 0.6, "clip_on": False}
+            axes.plot([1.005, 1.03], [end, height], transform=axes.transAxes, **stroke)
+        look = {"color": colour, "fontsize": "small", "va": "center", "linespacing": 1.0}
+        axes.text(1.035, height, name, transform=axes.transAxes, **look)
 
 
-def spread(heights: Sequence[float], gap: float = LEAST_GAP) -> list[float]:
-    """Rising heights in [0, 1], moved as little as needed to stand a gap apart."""
+def folded(name: str, width: int = 30) -> str:
+    """A name in lines that are no wider where it can be helped, broken before a sign."""
+    lines = [""]
+    for part in re.split(r"(?=[+(])|(?<=, )", name):
+        if lines[-1] and len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def spread(
+    heights: Sequence[float], lines: Sequence[int] = (), gap: float = LEAST_GAP
+) -> list[float]:
+    """Rising heights in [0, 1], moved as little as needed to stand a gap apart per line."""
+    lines = lines or [1] * len(heights)
+    gaps = [gap * (a + b) / 2 for a, b in pairwise(lines)]
     moved = [min(max(height, 0.0), 1.0) for height in heights]
-    for i in range(1, len(moved)):
-        moved[i] = max(moved[i], moved[i - 1] + gap)
+    for i, own in enumerate(gaps):
+        moved[i + 1] = max(moved[i + 1], moved[i] + own)
     over = moved[-1] - 1.0 if moved else 0.0
     if over > 0:
         moved[-1] -= over
         for i in range(len(moved) - 2, -1, -1):
-            moved[i] = min(moved[i], moved[i + 1] - gap)
+            moved[i] = min(moved[i], moved[i + 1] - gaps[i])
     return moved
 
 
@@ -78,8 +100,9 @@ def share_ticks(axes: Any, least: float) -> None:
 
 
 def percent_ticks(axes: Any) -> None:
-    """Accuracies as whole percents."""
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+    """Accuracies in percent, at round ones; no two ticks say the same."""
+    axes.locator_params(axis="y", steps=[1, 2, 5, 10])
+    axes.yaxis.set_major_formatter(lambda value, _: f"{round(100 * value, 3):g} %")
 
 
 def smooth(values: Sequence[float], window: int | None = None) -> list[float]:

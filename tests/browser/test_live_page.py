@@ -89,22 +89,22 @@ def test_a_token_is_changed_and_decoded_on_beside_the_original(page: Any) -> Non
 
 def test_branches_of_branches_and_what_gives_way_to_them(tab: Any, page: Any) -> None:
     decode(page, "threshold:0.9", "mask+budget=6")
-    for count, (column, label) in enumerate(((0, "re-mask"), (2, "re-mask")), start=3):
+    for count, (column, label) in enumerate(((0, "re-mask"), (1, "re-mask")), start=3):
         page.locator("#scrub").fill("2")
         tokens(page, column).nth(count).click()
         branch(page, label, count)
     requests = page.evaluate("live.columns.recordings.map((one) => one.request.changes.length)")
-    assert requests == [0, 0, 1, 2]
+    assert requests == [0, 1, 2, 0]  # each stands right of the one that it was made from
     page.locator("#scrub").fill("1")
-    tokens(page, 1).nth(5).click()
+    tokens(page, 3).nth(5).click()
     page.uncheck(".branch input[type=checkbox]")
     page.fill(".branch input[type=text]", "several words here")
     page.click(".branch button:text-is('this text')")
     page.wait_for_selector("#news.failed")
     assert "a position holds one" in page.inner_text("#news")
     page.click(".branch button:text-is('re-mask')")
-    until(page, "live.columns.recordings[3].header.decoder === 'mask+budget=6'")
-    assert page.evaluate("live.columns.recordings[3].request.changes[0].hold") is False
+    until(page, "live.columns.recordings[2].header.decoder === 'mask+budget=6'")
+    assert page.evaluate("live.columns.recordings[2].request.changes[0].hold") is False
     page.wait_for_selector(DONE, state="attached")
     page.click("[aria-label='Remove mask+budget=6']")
     assert page.locator("article").count() == 3

@@ -8,8 +8,10 @@ import warnings
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from xpredflow import cli
+from xpredflow.cli import app
 
 COMMAND = str(Path(sys.executable).with_name("xpredflow"))
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm-256color"}
@@ -68,15 +70,21 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly():
     ],
 )
 def test_the_shell_completes(line, offered):
+    done = CliRunner().invoke(app, [], prog_name="xpredflow", env=completing(line))
+    assert done.stdout.split() == offered, done.stderr
+
+
+def completing(line):
+    """What bash tells a command whose line it would complete."""
     words = f"xpredflow {line}"
     request = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    done = subprocess.run(
-        [COMMAND],
-        capture_output=True,
-        text=True,
-        env={**ONE_THREAD, "_XPREDFLOW_COMPLETE": "complete_bash", **request},
-    )
-    assert done.stdout.split() == offered, done.stderr
+    return {"_XPREDFLOW_COMPLETE": "complete_bash", **request}
+
+
+def test_the_shell_asks_a_process():
+    environment = {**ONE_THREAD, **completing("generate -d threshold -o thr")}
+    done = subprocess.run([COMMAND], capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == ["threshold="], done.stderr
 
 
 def test_completion_script_is_offered():

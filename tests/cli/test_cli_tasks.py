@@ -29,9 +29,9 @@ def test_problems_are_shown_with_right_answers() -> None:
 
 
 def test_another_draw_shows_other_problems() -> None:
-    own = make_task("longmath").problem("test", 0).prompt
-    other = make_task("longmath", draw=1).problem("test", 0).prompt
-    shown = call("longmath", "--split", "test", "--draw", "1", "--limit", "1").stdout
+    own = make_task("minicode").problem("test", 0).prompt
+    other = make_task("minicode", draw=1).problem("test", 0).prompt
+    shown = call("minicode", "--split", "test", "--draw", "1", "--limit", "1").stdout
     assert other in shown
     assert own not in shown
 

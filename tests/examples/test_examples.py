@@ -1,11 +1,18 @@
-"""The examples run as a user runs them, print what they promise, and stay short."""
+"""The examples run, print what they promise, and stay short.
+
+One of them runs in a process of its own, as a user runs them; of the others the start of Python and
+torch would take most of the time.
+"""
 
 import ast
+import io
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,14 +42,27 @@ TESTED = {
 }
 
 
-def run(name: str, stdin: str = "") -> list[str]:
+@pytest.fixture
+def run(
+    forgotten: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., list[str]]:
+    """The lines that an example prints."""
+
+    def lines_of(name: str, stdin: str = "") -> list[str]:
+        monkeypatch.setattr(sys, "argv", [str(EXAMPLES / name)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        capsys.readouterr()
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        return capsys.readouterr().out.splitlines()
+
+    return lines_of
+
+
+def run_alone(name: str) -> list[str]:
     source = str(Path(xpredflow.__file__).parents[1])
     offline = {"OMP_NUM_THREADS": "1", "PYTHONPATH": source, "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, str(EXAMPLES / name)]
-    environment = {**os.environ, **offline}
-    done = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, env=environment, check=False
-    )
+    command, environment = [sys.executable, str(EXAMPLES / name)], {**os.environ, **offline}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -71,7 +91,7 @@ def test_public_names_are_imported_from_the_package_itself(name: str) -> None:
     assert not inner & set(xpredflow.__all__)
 
 
-def test_an_own_decoder_takes_the_passes_it_was_told() -> None:
+def test_an_own_decoder_takes_the_passes_it_was_told(run) -> None:
     one, four, threshold = run("own_decoder.py")
     assert "left-to-right:1  32 passes" in one
     assert "left-to-right:4   8 passes" in four
@@ -80,12 +100,12 @@ def test_an_own_decoder_takes_the_passes_it_was_told() -> None:
 
 
 def test_a_wrapped_model_decodes_with_two_decoders() -> None:
-    flow, threshold = run("wrap_a_model.py")
+    flow, threshold = run_alone("wrap_a_model.py")
     assert flow.startswith("flow:power:8: 8 passes, '")
     assert threshold.startswith("threshold:0.5: 8 passes, '")
 
 
-def test_streamed_text_settles_from_left_to_right_or_all_at_once() -> None:
+def test_streamed_text_settles_from_left_to_right_or_all_at_once(run) -> None:
     lines = run("stream_text.py")
     threshold, flow = lines.index("threshold:0.9"), lines.index("flow")
     settled = [
@@ -101,7 +121,7 @@ def test_streamed_text_settles_from_left_to_right_or_all_at_once() -> None:
     assert all("#### 22" in line for line in lines[-2:])
 
 
-def test_the_openai_client_asks_watches_and_asks_several() -> None:
+def test_the_openai_client_asks_watches_and_asks_several(run) -> None:
     whole, *watched, several = run("serve_chat.py")
     assert whole == f"{ANSWER!r} {{'passes': 6}}"
     settled = [line.removeprefix("settled ") for line in watched if line.startswith("settled ")]
@@ -110,11 +130,11 @@ def test_the_openai_client_asks_watches_and_asks_several() -> None:
     assert several == "['#### 28', '#### 29', '#### 30']"
 
 
-def test_a_chat_loop_answers_every_line() -> None:
+def test_a_chat_loop_answers_every_line(run) -> None:
     assert "\n".join(run("serve_repl.py", stdin=f"{PENS}\n")) == ANSWER
 
 
-def test_choices_have_probabilities_and_objects_parse() -> None:
+def test_choices_have_probabilities_and_objects_parse(run) -> None:
     chosen, parsed = run("serve_choices.py")
     assert chosen.startswith(repr(ANSWER))
     assert "'22': 1.0" in chosen
@@ -127,7 +147,7 @@ def test_choices_have_probabilities_and_objects_parse() -> None:
     }
 
 
-def test_an_editor_fills_in_at_its_cursor() -> None:
+def test_an_editor_fills_in_at_its_cursor(run) -> None:
     lines = [line.split(" -> ")[1] for line in run("serve_infill.py")]
     assert [ast.literal_eval(line) for line in lines] == [ANSWER, ANSWER]
 
@@ -145,14 +165,14 @@ def test_curl_alone_asks_streams_fills_in_and_is_corrected() -> None:
     assert "did you mean 'budget'" in json.loads(refused)["error"]["message"]
 
 
-def test_the_file() -> None:
+def test_the_file(run) -> None:
     *lines, last = run("own_task_file.py")
     assert len(lines) == 6
     assert sum(line.startswith("True") for line in lines) >= 4, lines
     assert "right in" in last
 
 
-def test_the_class() -> None:
+def test_the_class(run) -> None:
     [line] = run("own_task.py")
     assert "task='Purses'" in line
     assert "accuracy=1.0" in line

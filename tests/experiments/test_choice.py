@@ -162,3 +162,16 @@ def test_a_setting_is_one_dot_with_its_interval(tmp_path: Path) -> None:
     [axes] = figures[0].axes
     assert axes.get_title() == "minimath, n = 100"
     assert [len(bars.lines[0].get_xdata()) for bars in axes.containers] == [1, 1]
+
+
+def test_a_name_has_the_settings_that_were_chosen_and_other_weights(tmp_path: Path) -> None:
+    swept, plain = "flow+rules=paper+tau=0.7,0.8", "eb:0.2,0.5"
+    once = shown({swept: "xx..", plain: "x...", "mask": "x..."})
+    chosen, found = once[1]
+    assert chosen.candidate is not None
+    other = replace(chosen, candidate=replace(chosen.candidate, weights="tiny"))
+    figures: list[Any] = []
+    with patch("xpredflow.experiments.chosen_plot.save_figure", lambda f, _: figures.append(f)):
+        assert draw_chosen([once[0], (other, found), once[2]], tmp_path / "chosen.png", "tiny")
+    told = [text.get_text() for text in figures[0].axes[0].texts]
+    assert sorted(told) == ["eb:0.5 (on tiny)", "flow+rules=paper+tau=0.5", "mask"]

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -106,61 +107,93 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def call(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+LENGTH = ["-o", "gen_length=32"]
+MINIMATH = ["-t", "minimath", "--limit", "1", *LENGTH, "-m", "tiny", "--json"]
+ECHO = ["-t", "echo", "--limit", "2", "-o", "gen_length=8", "-m", "tiny", "--json"]
+OWN = ["generate", PROMPT, "-m", "checkpoint", *LENGTH]
+TWO = ["-d", "threshold", "-d", "several:4", "-b", "full"]
+COMMANDS = {
+    "options": ["decoders", "several"],
+    "models": ["models"],
+    "decoder": [*OWN, "-d", "several:4", "--json"],
+    "policy": [*OWN, "--policy", "share:0.9"],
+    "wrong": [*OWN, "--policy", "share:2"],
+    "judged decoder": ["eval", "-d", "several:8", *MINIMATH],
+    "compared": ["compare", "-d", "several:8", "-b", "full", *MINIMATH, "--out", "decoder"],
+    "judged task": ["eval", "-d", "threshold", *ECHO],
+    "compared task": ["compare", *TWO, *ECHO, "--out", "task"],
+}
+# All of them in one process, which starts but once.
+DRIVER = """
+import json, sys
+from typer.testing import CliRunner
+from xpredflow.cli import app
+for name, words in json.load(sys.stdin).items():
+    done = CliRunner().invoke(app, words)
+    print(json.dumps([name, done.exit_code, done.stdout, done.stderr]), flush=True)
+"""
+
+
+class Done(NamedTuple):
+    """What became of a command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def python(site: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """A process of somebody who has installed the package."""
     source = Path(xpredflow.__file__).parents[1]
     path = os.pathsep.join([str(site), str(source)])
-    return subprocess.run(
-        [sys.executable, "-m", "xpredflow", *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-        check=False,
-        cwd=site,
-    )
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *arguments]
+    how: dict[str, Any] = {"capture_output": True, "text": True, "check": False, "input": stdin}
+    return subprocess.run(command, env=environment, cwd=site, **how)
 
 
-def test_they_are_listed(site: Path) -> None:
-    shown = call(site, "decoders")
+@pytest.fixture(scope="module")
+def called(site: Path) -> dict[str, Done]:
+    """Every command of COMMANDS."""
+    done = python(site, "-c", DRIVER, stdin=json.dumps(COMMANDS))
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return {name: Done(*rest) for name, *rest in found}
+
+
+def test_they_are_listed(site: Path, called: dict[str, Done]) -> None:
+    shown = python(site, "-m", "xpredflow", "decoders")
     assert shown.returncode == 0, shown.stderr
     assert "the surest few of another package" in shown.stdout
     assert "A share of what is left, by another package." in shown.stdout
     assert "decoder 'broken' of the plug-in 'little_package:Missing'" in shown.stderr
-    assert "count=2" in call(site, "decoders", "several").stdout
-    assert "MineModelLM" in call(site, "models").stdout
+    assert "count=2" in called["options"].stdout
+    assert "MineModelLM" in called["models"].stdout
 
 
-def test_decoder_policy_and_family_decode(site: Path) -> None:
-    length = ["-o", "gen_length=32"]
-    done = call(site, "generate", PROMPT, "-m", "checkpoint", "-d", "several:4", *length, "--json")
+def test_decoder_policy_and_family_decode(called: dict[str, Done]) -> None:
+    done = called["decoder"]
     assert done.returncode == 0, done.stderr
     line = json.loads(done.stdout.splitlines()[-1])
     assert line["passes"] == 8
     assert line["text"].endswith("22")
-    done = call(site, "generate", PROMPT, "-m", "checkpoint", "--policy", "share:0.9", *length)
-    assert done.returncode == 0, done.stderr
-    wrong = call(site, "generate", PROMPT, "-m", "checkpoint", "--policy", "share:2", *length)
-    assert wrong.returncode == 2
-    assert "share is 2.0: expected a number ≤ 1" in wrong.stderr
+    assert called["policy"].returncode == 0, called["policy"].stderr
+    assert called["wrong"].returncode == 2
+    assert "share is 2.0: expected a number ≤ 1" in called["wrong"].stderr
 
 
-def test_a_decoder_is_evaluated_and_compared(site: Path, tmp_path: Path) -> None:
-    few = ["-t", "minimath", "--limit", "1", "-o", "gen_length=32", "-m", "tiny", "--json"]
-    judged = call(site, "eval", "-d", "several:8", *few)
+def test_a_decoder_is_evaluated_and_compared(called: dict[str, Done]) -> None:
+    judged, compared = called["judged decoder"], called["compared"]
     assert judged.returncode == 0, judged.stderr
     assert "several" in judged.stdout
-    out = ["--out", str(tmp_path / "out")]
-    compared = call(site, "compare", "-d", "several:8", "-b", "full", *few, *out)
     assert compared.returncode == 0, compared.stderr
     assert "several:8" in compared.stdout
 
 
-def test_a_task_is_evaluated_and_compared(site: Path, tmp_path: Path) -> None:
-    few = ["-t", "echo", "--limit", "2", "-o", "gen_length=8", "-m", "tiny", "--json"]
-    judged = call(site, "eval", "-d", "threshold", *few)
+def test_a_task_is_evaluated_and_compared(called: dict[str, Done]) -> None:
+    judged, compared = called["judged task"], called["compared task"]
     assert judged.returncode == 0, judged.stderr
     assert json.loads(judged.stdout.splitlines()[-1])["accuracy"] == 1
-    decoders = ["-d", "threshold", "-d", "several:4", "-b", "full"]
-    compared = call(site, "compare", *decoders, *few, "--out", str(tmp_path / "out"))
     assert compared.returncode == 0, compared.stderr
     points = json.loads(compared.stdout.splitlines()[-1])["points"]
     assert [(point["decoder"], point["task"]) for point in points] == [
@@ -171,7 +204,7 @@ def test_a_task_is_evaluated_and_compared(site: Path, tmp_path: Path) -> None:
 
 
 def test_a_plug_in_that_cannot_be_loaded_is_named(site: Path) -> None:
-    failed = call(site, "generate", PROMPT, "-d", "broken")
+    failed = python(site, "-m", "xpredflow", "generate", PROMPT, "-d", "broken")
     assert failed.returncode == 2
     assert "update or uninstall that package" in failed.stderr
     assert "Traceback" not in failed.stderr

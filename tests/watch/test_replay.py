@@ -114,6 +114,8 @@ def test_an_animated_svg_has_a_slide_per_pass_and_says_what_is_in_it(tmp_path):
     assert len(slides) == 5
     assert [group.get("class") for group in slides].count("slide last") == 1
     assert not list(root.iter(f"{name}script"))
+    written = {text.text for text in root.findall(f"{name}text")}  # outside of the slides
+    assert {"green frame: committed", "orange frame: taken back"} < written
     assert root.find(f"{name}title").text == "<b>"  # type: ignore[union-attr]
 
 

@@ -1,5 +1,6 @@
 """The picture of a fair comparison: what each decoder's chosen settings reached, with intervals."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ def draw_chosen(shown: Shown, picture: Path, title: str) -> bool:
 
 
 def _panel(axes: Any, shown: Shown, colours: dict[str, str]) -> None:
-    names, several = [], len({one.weights for one, _ in shown}) > 1
+    names, ends = [], []
+    usual = max(weights := [one.weights for one, _ in shown], key=weights.count)
     for decoder, colour in colours.items():
         # one setting may be the best at several targets, and is one dot
         own = {one.key: (one, found) for one, found in shown if one.decoder == decoder}
@@ -46,13 +48,26 @@ def _panel(axes: Any, shown: Shown, colours: dict[str, str]) -> None:
         above = [row.high - row.accuracy for row in summaries]
         look = {"fmt": "o-", "markersize": 5, "elinewidth": 0.9, "capsize": 2, "color": colour}
         axes.errorbar(passes, heights, yerr=[below, above], **look)
-        told = f"{decoder} on {', '.join(dict.fromkeys(one.weights for one, _ in rows))}"
-        names.append((heights[-1], told if several else decoder, colour))
-    axes.locator_params(axis="y", steps=[1, 2, 5, 10])  # whole percents
+        ends.append((passes[-1], heights[-1], colour))
+        names.append((heights[-1], _named(decoder, [one for one, _ in rows], usual), colour))
     percent_ticks(axes)
+    axes.locator_params(axis="x", steps=[1, 2, 5, 10])
+    axes.set_xlim(*axes.get_xlim())
+    for at, height, colour in ends:  # from the last dot to its name
+        look = {"color": colour, "linewidth": 0.8, "linestyle": ":", "zorder": 1}
+        axes.plot([at, axes.get_xlim()[1]], [height, height], **look)
     name_lines(axes, names)
     counts = sorted({found.summary.n for _, found in shown})
     axes.set(
         title=f"{shown[0][0].task}, n = {' or '.join(map(str, counts))}",
         xlabel="forward passes used, mean",
     )
+
+
+def _named(decoder: str, chosen: Sequence[Chosen], usual: str) -> str:
+    """A decoder with the settings that were chosen of its sweep; the weights where they differ."""
+    settings = [one.candidate.variant.setting for one in chosen if one.candidate is not None]
+    listed = ",".join(dict.fromkeys(filter(None, settings)))
+    swept = re.sub(r"(?<=[:=])[^:=+]*,[^:=+]*$", listed, decoder) if listed else decoder
+    others = [weights for one in chosen if (weights := one.weights) != usual]
+    return f"{swept} (on {', '.join(dict.fromkeys(others))})" if others else swept

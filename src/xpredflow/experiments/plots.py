@@ -33,15 +33,15 @@ def draw_decoders(points: list[Point], areas: Areas, picture: Path, model: str =
         return False
     tasks = list(dict.fromkeys(point.task for point in points))
     colours = coloured(points, areas)
-    figure, [panels] = new_figure(1, len(tasks), width=7.5, height=5)
+    rest = [name for name in areas if name not in colours]
+    listed = textwrap.wrap(f"In grey: {', '.join(rest)}", 75 * len(tasks)) if rest else []
+    figure, [panels] = new_figure(1, len(tasks), width=7.5, height=5 + 0.2 * len(listed))
     for axes, task in zip(panels, tasks, strict=True):
         _panel(axes, [point for point in points if point.task == task], areas, colours)
     panels[0].set_ylabel("accuracy, with 95 % intervals")
     figure.suptitle(f"{model}: accuracy over forward passes".removeprefix(": "))
-    rest = [name for name in areas if name not in colours]
-    if rest:
-        listed = textwrap.fill(f"In grey: {', '.join(rest)}", 65 * len(tasks))
-        figure.supxlabel(listed, fontsize="small", color=GREY)
+    if listed:
+        figure.supxlabel("\n".join(listed), fontsize="small", color=GREY)
     save_figure(figure, picture)
     return True
 
@@ -95,11 +95,9 @@ def _panel(axes: Any, points: list[Point], areas: Areas, colours: dict[str, str]
             names.append((height, f"{name}, area {areas[name][task]:.3f}", colours[name]))
     name_lines(axes, names)
     low = sum(point.summary.accuracy < bottom for point in points)
-    if low:
-        told = f"▾ {low} below {100 * bottom:.0f} %"
-        axes.text(0.99, 0.015, told, transform=axes.transAxes, ha="right", fontsize="small")
+    told = f"; ▾ {low} below {100 * bottom:.0f} %" if low else ""
     axes.set(
-        title=f"{task}, n = {' or '.join(map(str, counts))}",
+        title=f"{task}, n = {' or '.join(map(str, counts))}{told}",
         xlabel="forward passes used, share of one per position",
     )
 
@@ -120,7 +118,8 @@ def _curve(axes: Any, points: list[Point], colour: str, bottom: float, *, plain:
         width = 0.8 if plain else 1.8
         axes.step(*zip(*steps, strict=True), where="post", linewidth=width, **look)
     for point in lost:  # at the edge, so that nobody misses them
-        axes.plot(point.share, bottom, "v", markersize=6, **look)
+        edge = {"transform": axes.get_xaxis_transform(), "clip_on": False, "markersize": 6}
+        axes.plot(point.share, 0.0, "v", **edge, **look)
 
 
 def draw_recovery(shown: dict[str, Any], alphas: Sequence[float], picture: Path) -> bool:
@@ -141,8 +140,9 @@ def draw_recovery(shown: dict[str, Any], alphas: Sequence[float], picture: Path)
             axes.set(ylabel=measure.replace("_", "-"))
             axes.set_ylim((0, 1.02) if row == 0 else (0, None))
             name_lines(axes, names)
-        panels[0][column].set(title=where)
+        panels[0][column].set(title=f"{where}, n = {recovery.positions}")
         percent_ticks(panels[0][column])
         panels[1][column].set(xlabel="displacement α")
+    figure.suptitle("Tokens recovered after a displacement by α towards an endpoint; n positions")
     save_figure(figure, picture)
     return True

@@ -1,6 +1,6 @@
 """Slides as an animated SVG, GIF or WebP, without a browser: for a README or a talk."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,12 @@ HOLD = 6  # the last slide stays for so many passes
 GROUND, INK, QUIET, EMPTY, FULL = "#ffffff", "#1b1f24", "#57606a", "#eef1f4", "#8fbdf2"
 FAINT = "#7d8590"
 OUTLINES = {"committed": "#1a7f37", "reedited": "#c4500b"}
+# What the looks of a token mean, in the last line.
+LEGEND = (
+    ("darker: further", QUIET),
+    ("green frame: committed", OUTLINES["committed"]),
+    ("orange frame: taken back", OUTLINES["reedited"]),
+)
 
 
 def draw(
@@ -54,6 +60,8 @@ def write_svg(show: Show, path: Path, seconds: float) -> None:
     SubElement(svg, "rect", width="100%", height="100%", fill=GROUND)
     for i, line in enumerate(show.prompt):
         _write(svg, MARGIN, MARGIN + (i + 0.7) * LINE, line, INK)
+    for x, y, text, colour in _legend(show):
+        _write(svg, x, y + 0.7 * LINE, text, colour)
     for i, slide in enumerate(show.slides):
         # a negative delay puts each slide at its own place of the common round
         delay = f"animation-delay:{(i - count - HOLD) * seconds:.3f}s"
@@ -109,6 +117,8 @@ def write_gif(show: Show, path: Path, seconds: float) -> None:
         draw = ImageDraw.Draw(picture)
         for i, line in enumerate(show.prompt):
             draw.text((MARGIN, MARGIN + i * LINE), line, INK, font)
+        for x, y, text, colour in _legend(show):
+            draw.text((x, y), text, colour, font)
         for column, panel in enumerate(slide):
             left, top = _left(show, column), _top(show)
             draw.text((left, top), panel.title, INK, bold)
@@ -158,8 +168,16 @@ def _fonts() -> tuple[Any, Any]:
 
 def size(show: Show) -> tuple[int, int]:
     """Width and height in pixels."""
-    lines = len(show.prompt) + show.lines + 3.4
+    lines = len(show.prompt) + show.lines + 4.6
     return round(2 * MARGIN + show.across * ADVANCE), round(2 * MARGIN + lines * LINE)
+
+
+def _legend(show: Show) -> Iterator[tuple[float, float, str, str]]:
+    """Where each part of the legend stands, what it says and its colour."""
+    x, y = float(MARGIN), size(show)[1] - MARGIN - LINE
+    for text, colour in LEGEND:
+        yield x, y, text, colour
+        x += (len(text) + GAP) * ADVANCE
 
 
 def _left(show: Show, column: int) -> float:

@@ -40,11 +40,16 @@ def write_index(path: Path, title: str, notes: Sequence[str], entries: Sequence[
 
 
 def _table(titles: Sequence[str], entries: Sequence[Entry]) -> str:
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in ("request", *titles))
+    head = "".join(f'<th scope="col">{_breakable(name)}</th>' for name in ("request", *titles))
     rows = "".join(_row(entry) for entry in entries)
     return (
         f'<table class="index">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>\n'
     )
+
+
+def _breakable(name: str) -> str:
+    """A decoder with its options, to be broken before one of them and not within a word."""
+    return html.escape(name).replace("+", "<wbr>+").replace(",", ",<wbr>")
 
 
 def _row(entry: Entry) -> str:

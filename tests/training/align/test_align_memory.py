@@ -11,7 +11,7 @@ from peak_bytes import PeakBytes
 from small_alignment import SMALL, log_of
 
 from xpredflow import InputError
-from xpredflow.models import MaskedDiffusionModel
+from xpredflow.models import MaskedDiffusionModel, attention
 from xpredflow.models.base import on_meta
 from xpredflow.models.families import family_of
 from xpredflow.models.random_weights import build
@@ -58,6 +58,14 @@ def held_and_expected(shape: dict, config: AlignConfig, out: Path) -> tuple[int,
     return held.peak, expected
 
 
+@pytest.fixture
+def like_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attention stays in bf16, as the formula counts it; a CPU takes it to fp32 for speed."""
+    plain = torch.nn.functional.scaled_dot_product_attention
+    monkeypatch.setattr(attention, "_attention", lambda q, k, v, mask: plain(q, k, v, mask))
+
+
+@pytest.mark.usefixtures("like_an_accelerator")
 @pytest.mark.parametrize(
     "more",
     [

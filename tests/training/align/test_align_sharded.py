@@ -1,18 +1,13 @@
 """Two processes: each reads and holds its rows alone, and a killed run ends as another does."""
 
 import json
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from builders import write_checkpoint
 from own_answers import own_answers, write_answers
+from small_alignment import free_port, in_two
 from torch import equal
 from two_processes import CONFIG
 
@@ -26,35 +21,13 @@ from xpredflow.training.common.start import start_from
 SCRIPT = Path(__file__).with_name("two_processes.py")
 
 
-def run_in_two(place: Path, what: str) -> list[subprocess.CompletedProcess]:
-    """The script in two processes as torchrun would start them, without its own third one."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    shared = {**os.environ, **shared, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(SCRIPT), str(place), what]
-
-    def run(rank: str) -> subprocess.CompletedProcess:
-        environment = {**shared, "RANK": rank, "LOCAL_RANK": rank}
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=900, check=False
-        )
-
-    with ThreadPoolExecutor(2) as both:
-        return list(both.map(run, "01"))
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of two processes: `whole`, `rounded` to bf16, and `killed`, which went on."""
+    """Runs of two processes: `whole`, `rounded` to bf16, `killed` that went on from `left`."""
     place = tmp_path_factory.mktemp("runs")
     write_checkpoint(place / "llada2", "llada2")
     write_answers(place / "own.jsonl", own_answers(24))
-    for done in run_in_two(place, "first"):
-        assert done.returncode == -signal.SIGKILL, done.stderr
-    shutil.copytree(place / "killed", place / "left")
-    for done in run_in_two(place, "second"):
+    for done in in_two([str(SCRIPT), str(place)], NEXT_PORT=free_port()):
         assert done.returncode == 0, done.stderr
     return place
 

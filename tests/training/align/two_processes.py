@@ -1,13 +1,16 @@
-"""What test_align_sharded.py runs in two processes: two_processes.py PLACE first|second
+"""What test_align_sharded.py runs in two processes: two_processes.py PLACE
 
-first: a run that goes through, one in bf16, and one that both processes are killed in.
-second: the killed one goes on.
+first: a run that goes through, one in bf16, and one that both processes are killed in: children,
+which spare the second part the time of importing everything once more.
+second: the killed one goes on, from what `left` holds a copy of.
 """
 
 import json
 import os
+import shutil
 import signal
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,6 +67,24 @@ def note(place: Path, training: Alignment) -> None:
     (place / f"rank{training.share.rank}.json").write_text(json.dumps(found))
 
 
+def until_killed(place: Path) -> None:
+    """The first part in a child, which must die of its kill; both have when this ends."""
+    child = os.fork()
+    if child == 0:
+        join_processes()
+        first(place)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code == -signal.SIGKILL, f"it ended with {code}"
+    rank = os.environ["RANK"]
+    (place / f"dead{rank}").touch()
+    if rank == "0":  # the second part begins when this process joins it
+        while not (place / "dead1").exists():
+            time.sleep(0.05)
+        shutil.copytree(place / "killed", place / "left")
+    os.environ["MASTER_PORT"] = os.environ["NEXT_PORT"]
+
+
 def second(place: Path) -> None:
     again = begin(place, "killed", resume=True)
     assert again.step == 2
@@ -72,6 +93,7 @@ def second(place: Path) -> None:
 
 
 if __name__ == "__main__":
+    until_killed(Path(sys.argv[1]))
     join_processes()
-    {"first": first, "second": second}[sys.argv[2]](Path(sys.argv[1]))
+    second(Path(sys.argv[1]))
     leave_processes()

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from policy_toy import (
     toy_model,
     toy_setup,
 )
+from small_alignment import in_two
 from toy import prompts
 
 from xpredflow import InputError, generate
@@ -121,13 +120,9 @@ def test_a_killed_run_ends_like_one_that_was_not(whole, tmp_path, monkeypatch, i
 
 def test_two_processes_train_the_same_policy(whole, tmp_path) -> None:
     script = Path(__file__).parents[2] / "policy_toy.py"
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    tests = Path(__file__).parents[2]
-    path = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    command = [sys.executable, *launch, str(script), str(tmp_path / "run")]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    path = os.pathsep.join([str(script.parent), os.environ.get("PYTHONPATH", "")])
+    for done in in_two([str(script), str(tmp_path / "run")], PYTHONPATH=path):
+        assert done.returncode == 0, done.stderr
     two = load_policy(tmp_path / "run/policy").network
     assert same_weights(two, whole[0].network)
 

@@ -59,7 +59,7 @@ def show(
     typer.echo(f"\n{said}\n{_origin(about)}")
     if out is not None:
         init = about.get("config", {}).get("init")
-        show_picture(out if plot_policy(network, out, init, said) else None, "picture")
+        show_picture(out if plot_policy(network, out, init, said, file) else None, "picture")
 
 
 def _origin(about: dict[str, Any]) -> str:

@@ -7,7 +7,9 @@ people write; `paraphrase` is the test list in sentences, names and things that 
 import sys
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
+from itertools import islice
 from random import Random
+from threading import Lock
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from xpredflow.errors import InputError, unknown_name
@@ -60,6 +62,9 @@ def draw_digest(draw: int) -> str:
 
 
 M = TypeVar("M", bound=Meaning)
+# The held-out meanings of a task that are known by now, and where further ones come from.
+_STREAMS: dict[tuple, tuple[list, Iterator]] = {}
+_STREAMS_LOCK = Lock()
 
 
 class Drawer(Generic[M]):
@@ -110,11 +115,21 @@ class Drawer(Generic[M]):
                 return meaning
 
     def _list(self, owner: str) -> list[tuple[M, int]]:
-        """The held-out list of this draw: a stretch of one stream, so that draws are disjoint."""
-        stream = self._stream(owner)
-        for _ in range(HELD_OUT * self._number):
-            next(stream)
-        return [next(stream) for _ in range(HELD_OUT)]
+        """The held-out list of this draw: a stretch of one stream, so that draws are disjoint.
+
+        A process goes through a stream once, whatever draws are asked for.
+        """
+        first = HELD_OUT * self._number
+        key = (self._task, owner, self._draw, self._accept)
+        with _STREAMS_LOCK:
+            known, stream = _STREAMS.setdefault(key, ([], self._stream(owner)))
+            known += islice(stream, max(first + HELD_OUT - len(known), 0))
+        if len(known) < first + HELD_OUT:
+            raise InputError(
+                f"{self._task} has no {owner} problems left for draw {self._number}: give a"
+                " smaller one"
+            )
+        return known[first : first + HELD_OUT]
 
     def _stream(self, owner: str) -> Iterator[tuple[M, int]]:
         """Levels in turn, no core meaning twice; a level without new ones leaves its turn."""
@@ -130,9 +145,6 @@ class Drawer(Generic[M]):
                 seen.add(new.core)
                 yield new, level
             turn += 1
-        raise InputError(
-            f"{self._task} has no {owner} problems left for draw {self._number}: give a smaller one"
-        )
 
     def _unseen(self, rng: Random, level: int, owner: str, seen: set[str]) -> M | None:
         for _ in range(PATIENCE):

@@ -14,8 +14,9 @@ from xpredflow.figures import (
 from xpredflow.files import save_figure
 from xpredflow.training.common.runs import read_log
 
-__all__ = ["NO_PICTURE", "can_draw", "plot_alignment", "plot_losses", "plot_names"]
+__all__ = ["NO_PICTURE", "RUNNING", "can_draw", "plot_alignment", "plot_losses", "plot_names"]
 
+RUNNING = "running means, single steps behind"
 NO_PICTURE = "note: no picture without matplotlib: pip install 'xpredflow[plot]'"
 
 
@@ -38,6 +39,7 @@ def plot_losses(log: Path, picture: Path) -> bool:
     right.set(xlabel="step", ylim=(0, 1.02))
     percent_ticks(right)
     name_lines(right, names)
+    figure.suptitle(f"Training, {len(lines)} steps logged; {RUNNING}")
     save_figure(figure, picture)
     return True
 
@@ -57,7 +59,7 @@ def plot_alignment(log: Path, picture: Path) -> bool:
     names = plot_names(right, lines, entropies, named=False)
     right.set_ylim(0, None)
     name_lines(right, names)
-    figure.suptitle(f"Alignment, {len(lines)} steps; running means, single steps behind")
+    figure.suptitle(f"Alignment, {len(lines)} steps; {RUNNING}")
     save_figure(figure, picture)
     return True
 

@@ -8,7 +8,7 @@ import torch
 from xpredflow.figures import COLOURS, name_lines, new_figure
 from xpredflow.files import save_figure
 from xpredflow.policies.beta import BetaNetwork
-from xpredflow.training.common.plots import can_draw, plot_names
+from xpredflow.training.common.plots import RUNNING, can_draw, plot_names
 from xpredflow.training.common.runs import read_log
 from xpredflow.training.policy.log import BINS
 from xpredflow.training.policy.synthetic import SHARES_USED, begun_fractions, fractions
@@ -17,11 +17,11 @@ LEVELS = {1 / 64: "1/64", 1 / 16: "1/16", 1 / 4: "1/4", 1 / 2: "1/2"}  # of a, d
 
 
 def plot_policy(
-    network: BetaNetwork, picture: Path, init: str | None = None, note: str = ""
+    network: BetaNetwork, picture: Path, init: str | None = None, note: str = "", name: str = ""
 ) -> bool:
     """Heat maps of E[a] at the beginning, middle and end; False where matplotlib is missing.
 
-    `init` is the heuristic that it began from, drawn over it; `note` stands below.
+    `init` is the heuristic that it began from, drawn over it; `note` stands below, `name` above.
     """
     if not can_draw():
         return False
@@ -36,29 +36,31 @@ def plot_policy(
         norm = LogNorm(vmin=1 / 256, vmax=1)
         where = {"origin": "lower", "extent": (0, 1, 0, 1), "aspect": "auto"}
         images.append(axes.imshow(values, norm=norm, **where))
-        _contours(axes, c, t, values, "white", "solid")
         begun = begun_fractions(init, c, t, rho)
         if begun is not None:
             _contours(axes, c, t, begun.T.numpy(), "black", "dashed")
-        axes.set(title=f"ρ = {rho:g}", xlabel="confidence c")
+        lines = _contours(axes, c, t, values, "white", "solid")
+        if lines is not None:  # the dashed ones have the same levels, in the same order
+            axes.clabel(lines, fmt=LEVELS, fontsize=8)
+        axes.set(title=f"share of the budget used ρ = {rho:g}", xlabel="confidence c")
     panels[0].set_ylabel("progress t")
     bar = figure.colorbar(images[0], ax=panels, label="expected fraction a of the rest")
     bar.set_ticks([1 / 256, *LEVELS, 1], labels=["1/256", *LEVELS.values(), "1"])
-    dashed = "" if begun is None else f"; dashed: {init}, where it began"
-    figure.suptitle(f"Lines of equal a: white{dashed}")
+    dashed = "" if begun is None else f"; the same of {init}, where it began, in black dashes"
+    title = f"Policy {name}: expected fraction a" if name else "Expected fraction a of the policy"
+    figure.suptitle(f"{title}; lines of equal a in white{dashed}", fontsize="medium")
     if note:
         figure.supxlabel(note, fontsize="small")
     save_figure(figure, picture)
     return True
 
 
-def _contours(axes: Any, c: Any, t: Any, values: Any, colour: str, style: str) -> None:
+def _contours(axes: Any, c: Any, t: Any, values: Any, colour: str, style: str) -> Any:
+    """The lines of equal a, None where there are none."""
     lowest, highest = float(values.min()), float(values.max())
     levels = [level for level in LEVELS if lowest < level < highest]
-    if levels:
-        look = {"colors": colour, "linestyles": style, "linewidths": 1.2}
-        lines = axes.contour(c.numpy(), t.numpy(), values, levels=levels, **look)
-        axes.clabel(lines, fmt={level: LEVELS[level] for level in levels}, fontsize=7)
+    look = {"colors": colour, "linestyles": style, "linewidths": 1.2}
+    return axes.contour(c.numpy(), t.numpy(), values, levels=levels, **look) if levels else None
 
 
 def plot_training(log: Path, picture: Path) -> bool:
@@ -76,6 +78,7 @@ def plot_training(log: Path, picture: Path) -> bool:
     _curves(drift, lines, [], ("kl_start", "clip_share"))
     image = _action_map(actions, lines)
     figure.colorbar(image, ax=actions, label="mean fraction a drawn")
+    figure.suptitle(f"Policy training, {len(lines)} updates; {RUNNING}")
     save_figure(figure, picture)
     return True
 

@@ -102,9 +102,12 @@ class Live {
   }
 
   columnFor(origin) {
-    // Behind the others; where there is no room, the newest that is not the origin gives way.
+    // Right of the origin; where there is no room, the newest that is not the origin gives way.
     const { recordings } = this.columns;
-    if (recordings.length < MOST_COLUMNS) return 1 + Math.max(...recordings.map((one) => one.column));
+    if (recordings.length < MOST_COLUMNS) {
+      const right = recordings.map((one) => one.column).filter((column) => column > origin.column);
+      return right.length ? (origin.column + Math.min(...right)) / 2 : origin.column + 1;
+    }
     const branches = recordings.filter((one) => one !== origin && one.request.changes.length);
     const others = recordings.filter((one) => one !== origin);
     return (branches.length ? branches : others).at(-1).column;
