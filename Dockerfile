@@ -1,6 +1,6 @@
 # The server in a container, from the lock file.
 #   docker build -t xpredflow .                                   CPU
-#   docker build -t xpredflow:cuda --build-arg TORCH=cu128 .      CUDA
+#   docker build -t xpredflow:cuda --build-arg TORCH=cu130 .      CUDA  (cu126: older GPUs)
 #   docker run -p 8000:8000 -e XPREDFLOW_TOKEN=a-long-secret xpredflow --model tiny-aligned
 FROM python:3.11-slim
 ARG TORCH=cpu

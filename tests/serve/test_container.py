@@ -36,6 +36,16 @@ def test_the_lock_file_has_the_torch_that_is_installed_first() -> None:
     assert len(pinned) == 1
 
 
+def test_both_files_name_one_cuda_for_which_that_torch_is_built() -> None:
+    [advised] = re.findall(r"--build-arg TORCH=(\w+)", DOCKERFILE)
+    [default] = re.findall(r":-(\w+)", COMPOSE["services"]["cuda"]["build"]["args"]["TORCH"])
+    [torch] = re.findall(r"^torch==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    built = {"2.12": {"cu126", "cu130", "cu132"}, "2.13": {"cu126", "cu130", "cu132"}}
+    # another torch: look its CUDA versions up and add them here (2.12 was the first without cu128)
+    assert advised == default
+    assert default in built[torch.rpartition(".")[0]]
+
+
 @pytest.mark.parametrize("service", ["cpu", "cuda"])
 def test_the_command_line_is_spelt_right(service: str) -> None:
     entry = re.findall(r'"([^"]+)"', DOCKERFILE.split("ENTRYPOINT")[1])

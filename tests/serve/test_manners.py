@@ -49,6 +49,8 @@ def test_a_client_that_hangs_up_frees_its_row(server: Running, stream: bool) -> 
     server.chat()  # a pass later the row is gone
     assert server.desk.metrics.running._value.get() == 1
     assert server.desk.metrics.passes._value.get() - before < 512
+    idle = httpx.get(f"{server.url}/metrics").text.splitlines()
+    assert {"xpredflow_rows_running 0.0", "xpredflow_batch_fill 0.0"} <= set(idle)
 
 
 def test_who_comes_too_late_is_told_when_to_come_again(engine: Engine) -> None:
@@ -150,7 +152,11 @@ def test_a_request_opens_no_files(server: Running, tmp_path: Path) -> None:
 def test_what_cannot_be_asked_for_is_refused_by_name(server: Running) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"temperature": 0.5}, "decoder 'flow' draws no tokens"),
-        ({"top_p": 0.9}, "top_p is 0.9"),
+        ({"top_p": 0.9}, "top_p is 0.9: expected its neutral value"),
+        ({"tools": [{"type": "function"}]}, "nothing here calls tools: leave it out"),
+        ({"response_format": {"type": "json_object"}}, "expected type 'json_schema'"),
+        ({"response_format": {"type": "choice"}}, "response_format.choice.choices: Field required"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "of type 'text'"),
         ({"max_batch": 3}, "unknown option 'max_batch'"),
         ({"decoder": "treshold"}, "did you mean 'threshold'"),
         ({"decoder": "threshold", "threshold": 2}, "threshold is 2"),

@@ -48,4 +48,4 @@ class Admission:
 
     def _count(self, change: int) -> None:
         self.rows += change
-        self.metrics.accepted.set(self.rows)
+        self.metrics.on_rows(self.rows)

@@ -14,6 +14,15 @@ from xpredflow.serve.jobs import RowFailed
 from xpredflow.serve.requests import UnknownModel
 
 _log = logging.getLogger("xpredflow.serve")
+_NOT_HERE = "expected its neutral value, since nothing here applies it: leave it out"
+_EXPECTED = {  # where the words of the schema would not say what to do
+    "tools": "expected none, since nothing here calls tools: leave it out",
+    "tool_choice": "expected 'none', since nothing here calls tools: leave it out",
+    "messages.content": "expected a text, or a list of parts of type 'text'",
+    "response_format": "expected type 'json_schema' with a schema, 'choice', 'template' or 'text'",
+    **dict.fromkeys(("top_p", "presence_penalty", "frequency_penalty", "logit_bias"), _NOT_HERE),
+    **dict.fromkeys(("echo", "best_of", "store"), _NOT_HERE),
+}
 
 
 class Refused(HTTPException):
@@ -72,8 +81,12 @@ def _invalid(error: RequestValidationError) -> Failure:
         return Failure(400, "invalid_request_error", "invalid_value", message)
     where = [str(part) for part in first["loc"] if part != "body"]
     given = "" if first["type"] == "missing" else f" is {first['input']!r:.80}"
-    message = f"{'.'.join(where) or 'the body'}{given}: {first['msg']}"
     param = where[0] if where else None
+    known = f"messages.{where[2]}" if param == "messages" and len(where) > 2 else param
+    if param == "response_format" and first["type"] != "union_tag_invalid":
+        known = None
+    expected = _EXPECTED.get(known or "", first["msg"])
+    message = f"{'.'.join(where) or 'the body'}{given}: {expected}"
     return Failure(400, "invalid_request_error", "invalid_value", message, param)
 
 

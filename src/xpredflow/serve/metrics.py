@@ -33,6 +33,7 @@ class Metrics:
     def __init__(self, max_batch: int) -> None:
         self.max_batch, self.registry = max_batch, CollectorRegistry()
         self.loads: dict[str, Load] = {}
+        self._rows = 0
         of = {"registry": self.registry, "namespace": "xpredflow"}
         self.requests = Counter("requests", "Requests by status.", ["route", "status"], **of)
         self.seconds = Histogram("request_seconds", "Time.", ["route"], buckets=SECONDS, **of)
@@ -41,13 +42,18 @@ class Metrics:
         )
         self.batches = Counter("batches", "Forward passes of the batch.", **of)
         self.passes = Counter("passes", "Forward passes of rows.", **of)
-        self.fill = Gauge("batch_fill", "Rows of the newest pass over max_batch.", **of)
-        self.running = Gauge("rows_running", "Rows in the newest pass.", **of)
+        self.fill = Gauge("batch_fill", "Rows of the newest pass over max_batch; idle: 0.", **of)
+        self.running = Gauge("rows_running", "Rows in the newest pass; idle: 0.", **of)
         self.waiting = Gauge("rows_waiting", "Rows that wait for a place.", **of)
         self.accepted = Gauge("rows_accepted", "Rows accepted and not answered.", **of)
         self.prompt_tokens = Counter("prompt_tokens", "Tokens of prompts.", **of)
         self.tokens = Counter("tokens", "Tokens of answers.", **of)
         self.per_answer = Histogram("answer_passes", "Passes of an answer.", buckets=PASSES, **of)
+
+    def on_rows(self, rows: int) -> None:
+        """So many rows are accepted and not answered."""
+        self._rows = rows
+        self.accepted.set(rows)
 
     def on_pass(self, running: int, waiting: int) -> None:
         """A forward pass of so many rows."""
@@ -78,5 +84,8 @@ class Metrics:
             self.per_answer.observe(result.passes)
 
     def written(self) -> bytes:
-        """All of it as text."""
+        """All of it as text; where nobody waits for an answer, the newest pass is history."""
+        if not self._rows:
+            for gauge in (self.fill, self.running, self.waiting):
+                gauge.set(0)
         return generate_latest(self.registry)
