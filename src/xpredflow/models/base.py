@@ -95,6 +95,11 @@ class MaskedDiffusionModel(nn.Module):
         """The layers, the final norm and the head."""
         raise NotImplementedError
 
+    @property
+    def separate_head(self) -> nn.Module | None:
+        """What makes logits of `hidden`, for positions of one's choice; none in a team."""
+        return self.trunk()[2] if self.team is None else None
+
     def places(self) -> dict[str, Place]:
         """Every tensor of a checkpoint of this family, by its upstream name.
 
