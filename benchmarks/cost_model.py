@@ -5,9 +5,10 @@
 
 Measured is a pass of the flow in a session, in which no row joins or leaves; the least of several.
 What the model needs of this machine is measured in the same run, each by one kind of kernel at the
-sizes of the pass: products of a layer and of the head, attention, a norm, exponentials, a search
-for the best; and a pass of a model with hardly any arithmetic, which says what the host takes for
-each kernel, bookkeeping included. None of it is solved from the pass that is predicted.
+sizes of the pass: products of a layer and of the head, attention, a norm, a rotation, a copy in
+another order, an MLP's gate, a softmax, a search for the best; and a pass of a model with hardly
+any arithmetic, which says what the host takes for each kernel, bookkeeping included. None of it is
+solved from the pass that is predicted.
 Seconds are those of the processor, on one thread: other programs may run beside. The last line is
 JSON.
 """
@@ -28,7 +29,9 @@ from xpredflow.engine.steps import Step
 from xpredflow.experiments.cost_model import (
     AFTER_KERNELS,
     END_KERNELS,
+    INNER_PASSES,
     LAYER_KERNELS,
+    ROTATED_PASSES,
     Architecture,
     PassShape,
     Rates,
@@ -49,6 +52,7 @@ from xpredflow.experiments.projection import (
     rollouts_seconds,
 )
 from xpredflow.models import MaskedDiffusionModel, build
+from xpredflow.models.attention import rotate
 from xpredflow.models.layers import RMSNorm
 
 PROMPT, LENGTH = 64, 64
@@ -146,7 +150,10 @@ def rates_here(
     All are timed in turn: what else the machine does meanwhile, it does to all of them.
     """
     positions, read = shape.positions, shape.rows * shape.read
-    inputs, inner = torch.randn(positions, arch.width), torch.randn(positions, arch.inner)
+    inputs, (gate, inner) = (
+        torch.randn(positions, arch.width),
+        torch.randn(2, positions, arch.inner),
+    )
     wide = RMSNorm(arch.width, 1e-5)
     sizes = [(arch.width, arch.width)] * 4 + [(arch.inner, arch.width)] * 2
     sizes += [(arch.width, arch.inner)]
@@ -162,7 +169,9 @@ def rates_here(
             found = [F.linear(inputs, matrix) for matrix in matrices]
             F.linear(found[-1], last)
 
-    heads = torch.randn(shape.rows, arch.heads, shape.inputs, arch.head_dim)
+    q, k, v = torch.randn(3, shape.rows, shape.inputs, arch.heads, arch.head_dim)
+    angles = torch.randn(2, shape.rows, shape.inputs, 1, arch.head_dim)
+    queries, keys, values = q.transpose(1, 2).contiguous(), k.transpose(1, 2), v.transpose(1, 2)
     head, hidden = torch.randn(arch.vocabulary, arch.width), torch.randn(read, arch.width)
     at_once = max(1, min(read, CHUNK_BYTES["cpu"] // (4 * arch.vocabulary)))
     logits = torch.randn(at_once, arch.vocabulary)
@@ -170,10 +179,12 @@ def rates_here(
     seconds = least(
         {
             "layers": products,
-            "attention": lambda: F.scaled_dot_product_attention(heads, heads, heads),
+            "attention": lambda: F.scaled_dot_product_attention(queries, keys, values),
+            "rotation": lambda: rotate(q, *angles),
+            "reordering": lambda: q.transpose(1, 2).contiguous(),
             "head": lambda: F.linear(hidden, head),
             "norm": lambda: wide(inputs),
-            "silu": lambda: F.silu(inner),
+            "gate": lambda: F.silu(gate) * inner,
             "copy": lambda: chunk.copy_(logits),
             "softmax": lambda: torch.softmax(logits, -1),
             "topk": lambda: logits[:, :some].topk(KEPT),
@@ -188,7 +199,9 @@ def rates_here(
         "layers": Rates(
             flops=2 * positions * layer * len(layers) / seconds["layers"],
             bytes=NORM_PASSES * inputs.nbytes / seconds["norm"],
-            exps=inner.numel() / seconds["silu"],
+            copied=2 * q.nbytes / seconds["reordering"],
+            rotated=ROTATED_PASSES * q.nbytes / seconds["rotation"],
+            gated=INNER_PASSES * inner.nbytes / seconds["gate"],
             launch=launch,
         ),
         "attention": Rates(4 * pairs / seconds["attention"], everything, launch=launch),

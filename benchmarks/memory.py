@@ -47,14 +47,20 @@ class Head8B:
         heads = width // 128
         self.shape = Shape(self.special, 4096, 1, heads, heads, 128, 128, 1e4)
         self.layer = Block(self.shape, 3 * width, 1e-5).to(dtype)
-        self.head = nn.Linear(RANK, vocabulary, bias=False).to(dtype)
+        low_rank = nn.Linear(RANK, vocabulary, bias=False).to(dtype)
+        self.separate_head = lambda hidden: low_rank(hidden[..., :RANK])
 
     def logits(
         self, inputs: Tensor, positions: Tensor, columns: Tensor, cache=None, slots=None
     ) -> Tensor:
+        return self.separate_head(self.hidden(inputs, positions, columns))
+
+    def hidden(
+        self, inputs: Tensor, positions: Tensor, columns: Tensor, cache=None, slots=None
+    ) -> Tensor:
+        """As wide as the model, as the head of a model has it, of which our head takes a part."""
         hidden = self.layer(inputs, Pass.begin(positions, self.shape, None), 0)
-        index = columns.unsqueeze(-1).expand(-1, -1, RANK)
-        return self.head(hidden[..., :RANK].gather(1, index))
+        return hidden.gather(1, columns.unsqueeze(-1).expand(-1, -1, hidden.shape[-1]))
 
     def new_cache(self, slots: int, length: int) -> None:
         return None

@@ -7,8 +7,9 @@ At LLaDA-8B's widths (126,464 tokens, 4,096 wide, random table) one layer is mea
 times, as the model has it. `signals` reads the logits, `update` is the flow's step on them.
 LLaDA's post-processing of the same logits is what its generate.py does between the model and the
 new ids (argmax, softmax, gather, top k), in the logits' dtype and with the softmax in float64.
-All are timed in turn, the least of several rounds counts. For tiny a whole pass of a session is
-timed as well: what it takes beyond the parts is bookkeeping. The last line is one JSON object.
+All are timed in turn, the least of several rounds counts. For tiny, passes of a session are timed
+beside trunk and head, by mask prediction and by the flow: what they take beyond these is what
+follows the head, bookkeeping included. The last line is one JSON object.
 """
 
 import argparse
@@ -23,12 +24,18 @@ from xpredflow import Flow, load
 from xpredflow.engine.distribution import Distribution
 from xpredflow.engine.session import Session
 from xpredflow.engine.signals import read
+from xpredflow.models import MaskedDiffusionModel
 from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.llada import Block
 from xpredflow.policies.heuristic import Confidence
 from xpredflow.types import Canvas, Space, SpecialTokens, StepInfo
 
 VOCABULARY, WIDTH, LAYERS, PROMPT = 126_464, 4096, 32, 64
+SESSIONS = {
+    "mask": "mask",
+    "flow": "flow:constant:1/64+rules=paper",
+}  # in neither do rows end early
+PASSES = 32  # of rows before others take their places
 
 
 def main() -> None:
@@ -115,43 +122,46 @@ def at_tiny(batch: int, rounds: int) -> dict[str, float]:
     _, _, head = model.trunk()
     hidden = model.hidden(inputs, places, columns)
     logits = head(hidden)
-    session = Session(model, max_batch=batch)
-
-    def step() -> None:
-        """A pass in which nothing ends: new rows come before it would."""
-        if session.running + session.waiting == 0 or step.left == 0:
-            for number in tickets:
-                session.cancel(number)
-            tickets[:] = [
-                session.submit([1] * PROMPT, decoder="mask", gen_length=length)
-                for _ in range(batch)
-            ]
-            session.step()
-            step.left = length - 2
-        session.step()
-        step.left -= 1
-
-    tickets: list[int] = []
-    step.left = 0  # type: ignore[attr-defined]
-    step()
+    model_alone: dict[str, Callable[[], object]] = {
+        "trunk": lambda: model.hidden(inputs, places, columns),
+        "head": lambda: head(hidden),
+    }
     times = least(
         {
-            "trunk": lambda: model.hidden(inputs, places, columns),
-            "head": lambda: head(hidden),
             "signals": lambda: Distribution(logits, (model.special.mask,)).summary(),
             "update": flow_update(logits, Space(model.embedding, model.special)),
             "generate.py": lambda: post_processing(logits, torch.float32),
-            "step": step,
         },
         rounds,
     )
-    parts = sum(times[name] for name in ("trunk", "head", "signals", "update"))
-    after = times["step"] - times["trunk"] - times["head"]
-    return times | {
-        "bookkeeping": times["step"] - parts,
-        "after the head": after,
-        "share of the step": after / times["step"],
-    }
+    for name, decoder in SESSIONS.items():
+        found = least(model_alone | {"step": steps_of(model, batch, decoder)}, rounds)
+        after = found["step"] - found["trunk"] - found["head"]
+        found |= {"after the head": after, "share of the step": after / found["step"]}
+        times |= {f"{part}, {name}": value for part, value in found.items()}
+    return times
+
+
+def steps_of(model: MaskedDiffusionModel, batch: int, decoder: str) -> Callable[[], object]:
+    """A pass of a session in which nothing ends: new rows come before it would."""
+    session = Session(model, max_batch=batch)
+    tickets: list[int] = []
+    left = 0
+
+    def step() -> None:
+        nonlocal left
+        if left == 0:
+            for number in tickets:
+                session.cancel(number)
+            tickets[:] = [
+                session.submit([1] * PROMPT, decoder=decoder, gen_length=64) for _ in range(batch)
+            ]
+            session.step()
+            left = PASSES
+        session.step()
+        left -= 1
+
+    return step
 
 
 def least(parts: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:

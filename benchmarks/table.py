@@ -17,7 +17,7 @@ from typing import Any
 HERE = Path(__file__).parent
 BENCHMARKS = (
     *("step_cost", "throughput", "equal_quality", "growth", "caches", "memory", "load"),
-    *("quantize", "align_memory"),
+    *("compiled", "quantize", "align_memory"),
 )
 
 

@@ -114,7 +114,7 @@ class Space(NamedTuple):
 
     def embed(self, tokens: Int[Tensor, "*S"]) -> Float[Tensor, "*S E"]:
         """Rows of the table in fp32: bf16 would round away an update by a = 1/256."""
-        return self.table[tokens].float()
+        return torch.nn.functional.embedding(tokens, self.table).float()
 
 
 @dataclass(frozen=True)
@@ -193,6 +193,7 @@ class StepInfo:
     seed: int | tuple[int, ...] = 0  # for all rows, or for each
     block: tuple[int, ...] = ()
     passes: tuple[int, ...] = ()
+    is_followed: bool = False  # the host knows that a pass follows for every row
 
     @property
     def rho(self) -> Float[Tensor, " B"]:
@@ -243,6 +244,11 @@ class Canvas:
             tokens=torch.full(frozen.shape, space.special.mask, device=frozen.device),
             frozen=frozen,
         )
+
+    @cached_property
+    def open(self) -> Bool[Tensor, "B N"]:
+        """Positions that have not arrived; asked for several times in a pass."""
+        return ~self.frozen & (self.progress < 1)
 
     def update(self, **changes: Any) -> "Canvas":
         """A copy with some fields replaced."""

@@ -77,6 +77,10 @@ def test_on_a_cpu_one_thing_comes_after_the_other():
     # on an accelerator the slowest of products, memory and the host decides
     there = replace(here, overlaps=True)
     assert there.seconds(part) == 27 + 0.25
+    parted = part._replace(moved=2.0, copied=1.0, rotated=4.0, gated=1.0)
+    assert here.seconds(parted) == here.seconds(part)
+    assert there.seconds(parted) == there.seconds(part)
+    assert replace(here, copied=1.0, rotated=2.0).seconds(parted) == 3 + (0.5 + 1 + 2 + 0.25) + 5
     assert replace(there, bytes=1e9).seconds(part) == 3 + 0.25
     assert seconds_of({"a": part, "b": part}, {"a": here, "b": there}) == 10 + 27.25
 

@@ -14,6 +14,7 @@ import torch
 
 from xpredflow import Engine, generate, load
 from xpredflow.errors import InputError
+from xpredflow.models.team import Team
 from xpredflow.serve.jobs import Job
 from xpredflow.serve.worker import ModelThread
 
@@ -60,8 +61,28 @@ async def _served(model: Any) -> list[str]:
     return texts
 
 
+def run_out(rank: int, layer: int | None) -> Any:
+    """From now on, one process has no memory for two rows in a layer, or else in the head."""
+
+    def connect(self: Team, model: Any) -> None:
+        def hook(module: Any, args: Any) -> None:
+            if len(args[0]) > 1:
+                raise torch.OutOfMemoryError
+
+        layers, _, head = model.trunk()
+        if self.split.rank == rank:
+            (head if layer is None else layers[layer]).register_forward_pre_hook(hook)
+        CONNECT(self, model)
+
+    return connect
+
+
+CONNECT = Team.connect
+
+
 def answer(job: dict[str, Any]) -> Any:
     """What became of one job; the others return from `load` as if they ended with it."""
+    Team.connect = run_out(*job["runs_out"]) if "runs_out" in job else CONNECT
     try:
         model = load(job["source"], tensor_parallel=True, **job.get("options", {}))
     except InputError as error:

@@ -25,6 +25,12 @@ KINDS = (
     "iLLaDA-8B-Instruct",
     "SDAR-30B-A3B-Chat",
 )
+# The family, the process and the layer, or the head.
+OUT_OF_MEMORY = {
+    "first, a layer": ("llada", 0, 1),
+    "other, a layer": ("llada2", 1, 1),
+    "other, the head": ("llada2", 1, None),
+}
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +51,8 @@ def jobs(tmp_path_factory) -> dict[str, dict[str, Any]]:
         write_kind(root, name)
     found: dict[str, dict[str, Any]] = {p.name: {"source": str(p)} for p in sorted(root.iterdir())}
     found["int8"] = {"source": str(root / "llada2"), "options": {"quantize": "int8"}}
+    for name, (family, *where) in OUT_OF_MEMORY.items():
+        found[name] = {"source": str(root / family), "runs_out": where}
     found["server"] = {"source": str(root / "llada2"), "serve": True}
     return found
 
@@ -74,6 +82,11 @@ def test_the_tokens_of_one_process(jobs, answers, name):
     assert len({token for ids in tokens for token in ids}) > 8  # they say something
     everything = sum(t.numel() for t in model.state_dict().values())
     assert held < 0.8 * everything  # of small models the table is a large part, and it stays whole
+
+
+@pytest.mark.parametrize("name", OUT_OF_MEMORY)
+def test_a_batch_that_fits_into_no_memory_is_halved(jobs, answers, name):
+    assert answers[name][0] == team_member.decoded(load(jobs[name]["source"]))
 
 
 def test_packed_parts_decode(answers):

@@ -65,13 +65,15 @@ class DecodingFlags:
     device_map: shared.DeviceMap = None
     tensor_parallel: shared.TensorParallel = False
     compile: shared.Compile = False
+    cuda_graphs: shared.CudaGraphs = False
 
     def source(self, **more: Any) -> dict[str, Any]:
         """What `load` is called with."""
         named = {"source": self.model, "dtype": self.dtype, "quantize": self.quantize}
         where = {"device": self.device, "device_map": self.device_map}
-        switches = {"tensor_parallel": self.tensor_parallel, "compile": self.compile}
-        on = {name: True for name, is_on in switches.items() if is_on}
+        compiled = "graphs" if self.cuda_graphs else self.compile
+        switches = {"tensor_parallel": self.tensor_parallel, "compile": compiled}
+        on = {name: value for name, value in switches.items() if value}
         return given({**named, **where, **on, **more})
 
     def share(self) -> "Share":

@@ -55,6 +55,10 @@ Compile = Annotated[
         help="Have torch compile the layers: the first passes take long, all others less.",
     ),
 ]
+CudaGraphs = Annotated[
+    bool,
+    typer.Option("--cuda-graphs", help="The same, with every layer as one CUDA graph."),
+]
 Device = Annotated[
     str | None,
     _text(

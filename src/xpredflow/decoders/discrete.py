@@ -51,7 +51,9 @@ class Discrete(ABC):
     def draft(self, canvas: Canvas, signals: Signals, info: StepInfo) -> Draft:
         """What `choose` names; in the last pass, everything that is still open."""
         prediction = predict(signals, self.temperature, info)
-        chosen = self.choose(canvas, prediction, signals, info) | info.is_last.unsqueeze(-1)
+        chosen = self.choose(canvas, prediction, signals, info)
+        if not info.is_followed:
+            chosen = chosen | info.is_last.unsqueeze(-1)
         return Draft(prediction, open_positions(canvas) & chosen)
 
     def step(
@@ -73,7 +75,7 @@ class Discrete(ABC):
 
 def open_positions(canvas: Canvas) -> Bool[Tensor, "B N"]:
     """Positions that still wait for their token."""
-    return ~canvas.frozen & (canvas.progress < 1)
+    return canvas.open
 
 
 def committed_positions(canvas: Canvas) -> Bool[Tensor, "B N"]:
@@ -84,8 +86,11 @@ def committed_positions(canvas: Canvas) -> Bool[Tensor, "B N"]:
 def commit(canvas: Canvas, draft: Draft, space: Space) -> Canvas:
     """The chosen positions hold their token; the other open ones show their prediction."""
     shown = torch.where(open_positions(canvas), draft.prediction.tokens, canvas.tokens)
-    canvas = canvas.update(progress=canvas.progress.masked_fill(draft.chosen, 1.0), tokens=shown)
-    return write(canvas, draft.chosen, shown, space)
+    return canvas.update(
+        state=torch.where(draft.chosen.unsqueeze(-1), space.embed(shown), canvas.state),
+        progress=canvas.progress.masked_fill(draft.chosen, 1.0),
+        tokens=shown,
+    )
 
 
 def write(
@@ -165,11 +170,9 @@ def top_ranked(
     rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"], quota: Int[Tensor, " B"]
 ) -> Bool[Tensor, "B N"]:
     """The `quota` best-ranked open positions of each row; ties go to the left."""
-    order = rank.masked_fill(~open_, -torch.inf).argsort(dim=-1, descending=True, stable=True)
-    place = torch.empty_like(order).scatter_(
-        -1, order, torch.arange(rank.shape[1], device=rank.device).expand_as(order)
-    )
-    return open_ & (place < quota.unsqueeze(-1))
+    order = torch.where(open_, rank, -torch.inf).argsort(dim=-1, descending=True, stable=True)
+    first = torch.arange(rank.shape[1], device=rank.device) < quota.unsqueeze(-1)
+    return torch.empty_like(open_).scatter_(-1, order, first) & open_
 
 
 def surest(rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
@@ -181,4 +184,4 @@ def surest(rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"]) -> Bool[Tenso
 def even_quota(frozen: Bool[Tensor, "B N"], info: StepInfo) -> Int[Tensor, " B"]:
     """How many positions this pass commits when the budget is spread evenly, remainder first."""
     total = (~frozen).sum(-1)
-    return total // info.budget + (info.step < total % info.budget)
+    return -((info.step - total) // info.budget)  # (total − step)/budget, rounded up

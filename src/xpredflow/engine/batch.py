@@ -5,7 +5,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from xpredflow.engine.cache_slots import Slots
+from xpredflow.engine.distribution import Head
 from xpredflow.engine.group import Group, Logits, Part
+from xpredflow.engine.pieces import head_for
 from xpredflow.engine.rows import Row, Rule
 from xpredflow.engine.window import Window, block_start, is_fresh, make_windows
 from xpredflow.types import Model, Space
@@ -22,6 +24,7 @@ class Batch:
         self.space = Space(model.embedding.detach(), model.special)
         self.groups: list[Group] = []
         self._windows: list[Window] | None = None
+        self._head: Head | None = None  # where it is run in pieces
 
     @property
     def rows(self) -> list[Row]:
@@ -65,18 +68,23 @@ class Batch:
                     half.groups.append(group.changed(places, []))
         return halves
 
+    @torch.no_grad()
     def advance(self) -> list[Part]:
         """One forward pass of every row, and what each group's decoder makes of it."""
         if self._windows is None:
             self._windows = make_windows(self.model, self.groups, self.space, self.slots.cache)
-        windows = self._windows
+            positions = sum(window.columns.numel() for window in self._windows)
+            self._head = head_for(self.model, self.rows, positions)
+        windows, head, cache = self._windows, self._head, self.slots.cache
         readings = [group.readings() for group in self.groups]
-        with torch.no_grad():
-            logits = [window.logits(self.model, readings, self.slots.cache) for window in windows]
+        logits = [
+            window.logits(self.model, readings, cache, head is not None) for window in windows
+        ]
         return [
             group.advance(
                 readings[g],
                 [_logits_of(g, group, windows, logits, at) for at in range(len(readings[g]))],
+                head,
             )
             for g, group in enumerate(self.groups)
         ]
@@ -108,8 +116,10 @@ def _logits_of(
             if share.group == g:
                 mine = read[at, share.rows]
                 # of a canvas that is narrower than the window's widest, the window's first columns
-                behind = mine[:, window.width : window.width + group.width]
-                shadow = _widened(behind, group.width) if group.rule.shadows else None
+                shadow = None
+                if group.rule.shadows:
+                    behind = mine[:, window.width : window.width + group.width]
+                    shadow = _widened(behind, group.width)
                 own = mine[:, : min(window.width, group.width)]
                 found.append((_widened(own, group.width), shadow))
                 order += share.members

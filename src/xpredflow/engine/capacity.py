@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import torch
 
 from xpredflow.engine.distribution import ACCELERATOR_CHUNK
+from xpredflow.engine.pieces import is_content, piece_bytes
 from xpredflow.engine.request import say_once
 from xpredflow.engine.rows import Row
 from xpredflow.models.machine import free_bytes
@@ -23,8 +24,9 @@ def fitting_batch(model: Model, rows: Iterable[Row]) -> int:
     free, device = free_bytes(model.embedding.device), model.embedding.device
     if free is None:
         return MOST_ROWS
-    each = max(bytes_of_row(model, row) for row in rows)
-    room = int(USED_SHARE * free) - 3 * ACCELERATOR_CHUNK
+    in_pieces = getattr(model, "separate_head", None) is not None and all(map(is_content, rows))
+    each = max(bytes_of_row(model, row, in_pieces) for row in rows)
+    room = int(USED_SHARE * free) - 3 * ACCELERATOR_CHUNK - in_pieces * piece_bytes(model)
     batch = max(1, min(MOST_ROWS, room // each))
     if device.type != "cpu":
         longest = max(len(row.ids) for row in rows)
@@ -35,15 +37,20 @@ def fitting_batch(model: Model, rows: Iterable[Row]) -> int:
     return batch
 
 
-def bytes_of_row(model: Model, row: Row) -> int:
-    """About what a row takes beyond the weights in one pass: logits, states, activations, cache."""
+def bytes_of_row(model: Model, row: Row, in_pieces: bool = False) -> int:
+    """About what a row takes beyond the weights in one pass: logits, states, activations, cache.
+
+    Logits that are made in pieces are not the row's own.
+    """
     copies = 1 + (row.rule.branches if row.rule else 0)
     positions = max(map(len, row.blocks)) * (2 if row.rule and row.rule.shadows else 1)
     whole = row.rule is not None and getattr(row.rule.decoder, "whole_distribution", False)
     is_cached = model.block_size is not None or row.cache is not None
-    return row_bytes(
+    needed = row_bytes(
         model, positions, len(row.ids), whole=whole, copies=copies, is_cached=is_cached
     )
+    table = model.embedding
+    return needed - in_pieces * copies * positions * len(table) * table.element_size()
 
 
 def row_bytes(

@@ -37,17 +37,27 @@ class Summary(NamedTuple):
     bad: Bool[Tensor, "*S"]
 
 
+class Head(NamedTuple):
+    """What makes logits of hidden states, and of how many positions at once."""
+
+    run: Callable[[Tensor], Tensor]
+    vocabulary: int
+    at_once: int
+
+
 @dataclass(frozen=True)
 class Distribution:
     """Logits as the head gave them; `ruled_out` tokens have no probability.
 
-    With a `bonus`, weight·log(1 + bonus) is added to them.
+    With a `bonus`, weight·log(1 + bonus) is added to them. With a `head` they are hidden states
+    yet, of which it makes logits whenever they are asked for, some at a time.
     """
 
     logits: Float[Tensor, "B N V"]
     ruled_out: tuple[int, ...] = ()
     bonus: Float[Tensor, "B N V"] | None = None
     weight: float = 0.0
+    head: Head | None = None
 
     def map(
         self, function: Callable[..., tuple[Tensor, ...]], *beside: Tensor
@@ -62,6 +72,8 @@ class Distribution:
         self, function: Callable[..., tuple[Tensor, ...]], *beside: Tensor
     ) -> tuple[Tensor, ...]:
         """The same with the logits of what is ruled out still there."""
+        if self.head is not None:
+            return self._in_pieces(self.head, function, *beside)
         found = []
         for rows, places in self._chunks():
             others = (tensor[rows, places].flatten(0, 1) for tensor in beside)
@@ -74,7 +86,22 @@ class Distribution:
         whole = [
             parts[0] if len(parts) == 1 else torch.cat(parts) for parts in zip(*found, strict=True)
         ]
-        return tuple(part.unflatten(0, shape) for part in whole)
+        return tuple(part.reshape(*shape, *part.shape[1:]) for part in whole)
+
+    def _in_pieces(
+        self, head: Head, function: Callable[..., tuple[Tensor, ...]], *beside: Tensor
+    ) -> tuple[Tensor, ...]:
+        """The same where logits are made of hidden states first."""
+        hidden, others = self.logits.flatten(0, 1), [one.flatten(0, 1) for one in beside]
+        found = []
+        for start in range(0, max(1, len(hidden)), head.at_once):
+            some = slice(start, start + head.at_once)
+            logits = head.run(hidden[some]).unsqueeze(0)
+            made = replace(self, logits=logits, head=None)
+            found.append(made._each(function, *(one[some].unsqueeze(0) for one in others)))
+        shape = self.logits.shape[:2]
+        whole = [torch.cat(parts, dim=1) for parts in zip(*found, strict=True)]
+        return tuple(part.reshape(*shape, *part.shape[2:]) for part in whole)
 
     def row(self, i: int) -> "Distribution":
         """One row of the batch alone."""
@@ -96,6 +123,8 @@ class Distribution:
 
     def at(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
         """The logits of these tokens."""
+        if self.head is not None:
+            return self.map(lambda z, t: (z.gather(-1, t.unsqueeze(-1)).squeeze(-1),), tokens)[0]
         index = tokens.unsqueeze(-1)
         found = self.logits.gather(-1, index).float().squeeze(-1)
         if self.bonus is not None:
@@ -108,24 +137,19 @@ class Distribution:
         """The likeliest tokens of every position, and where the logits are not finite."""
 
         def of_chunk(z: Tensor) -> tuple[Tensor, ...]:
-            bad = ~z.sum(-1).isfinite()  # one sum sees a NaN or an infinity anywhere
-            z = self.close(z)
-            top, tokens = likeliest(z)
-            odds = odds_of(z, tokens[:, 0], top[:, 0] - top[:, 1])
-            probs = (top - top[:, :1]).exp() * odds.probability.unsqueeze(-1)
-            log_total = top[:, 0] + torch.nn.functional.softplus(-odds.log_odds)
-            return probs, tokens, log_total, odds.log_odds, bad
+            total = z.sum(-1)  # one sum sees a NaN or an infinity anywhere
+            top, tokens = likeliest(self.close(z))
+            p = torch.softmax(z, -1)
+            probs = p.gather(-1, tokens)
+            log_p = probs[:, 0].log()
+            log_odds = _log_odds(p, tokens[:, :1], log_p, top[:, 0] - top[:, 1])
+            log_total = top[:, 0] - log_p
+            # what is no number says nothing: its row ends with this pass, no rule shall trip on it
+            for numbers in (probs, log_odds):
+                numbers.nan_to_num_(1 / KEPT, torch.inf, -torch.inf)
+            return probs, tokens, log_total, log_odds, total - total != 0
 
-        probs, tokens, log_total, log_odds, bad = self._each(of_chunk)
-        # what is no number says nothing: its row ends with this pass, no rule shall trip over it
-        broken = log_odds.isnan()
-        return Summary(
-            torch.where(broken.unsqueeze(-1), 1 / KEPT, probs),
-            tokens,
-            torch.where(broken, 0.0, log_total),
-            torch.where(broken, 0.0, log_odds),
-            bad,
-        )
+        return Summary(*self._each(of_chunk))
 
     def odds(self, tokens: Int[Tensor, "B N"], without: tuple[int, ...] = ()) -> Odds:
         """p and log-odds of these tokens; those in `without` get none, the others share it."""
@@ -163,10 +187,9 @@ def likeliest(z: Float[Tensor, "P V"]) -> tuple[Float[Tensor, "P 4"], Int[Tensor
 
     Only the blocks with the best maxima can hold them: the vocabulary is read once.
     """
-    whole = z.shape[-1] // BLOCK * BLOCK
-    tokens = None
-    candidates = z
+    tokens, candidates = None, z
     if z.shape[-1] > 2 * KEPT * BLOCK:
+        whole = z.shape[-1] // BLOCK * BLOCK
         blocks = z[:, :whole].unflatten(-1, (-1, BLOCK))
         best = blocks.amax(-1)
         first = best.argmax(-1, keepdim=True)  # the lowest of equal ones must be among them
@@ -182,17 +205,25 @@ def likeliest(z: Float[Tensor, "P V"]) -> tuple[Float[Tensor, "P 4"], Int[Tensor
     return candidates.gather(-1, index), index if tokens is None else tokens.gather(-1, index)
 
 
-def odds_of(
-    z: Float[Tensor, "P V"], tokens: Int[Tensor, " P"], lead: Float[Tensor, " P"] | None = None
-) -> Odds:
-    """p of these tokens against all others together, each summed by itself.
-
-    `lead` over the runner-up stands in for the log-odds where all others round to nothing.
-    """
+def odds_of(z: Float[Tensor, "P V"], tokens: Int[Tensor, " P"]) -> Odds:
+    """p of these tokens against all others together."""
     p, index = torch.softmax(z, -1), tokens.unsqueeze(-1)
     own = p.gather(-1, index).squeeze(-1)
+    return Odds(own, _log_odds(p, index, own.log()))
+
+
+def _log_odds(
+    p: Float[Tensor, "P V"],
+    index: Int[Tensor, "P 1"],
+    log_p: Float[Tensor, " P"],
+    lead: Float[Tensor, " P"] | None = None,
+) -> Float[Tensor, " P"]:
+    """log p/(1 − p) of a token; the others are summed by themselves, in which `p` is used up.
+
+    `lead` over the runner-up stands in for it where all others round to nothing.
+    """
     others = p.scatter_(-1, index, 0.0).sum(-1)
-    log_odds = own.log() - others.log()
+    log_odds = log_p - others.log()
     if lead is not None:
         log_odds = torch.where(others > 0, log_odds, lead)
-    return Odds(own, log_odds.clamp(min=LEAST_ODDS))
+    return log_odds.clamp_(min=LEAST_ODDS)

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from xpredflow.engine.distribution import Head
 from xpredflow.engine.rows import Row, Rule
 from xpredflow.engine.signals import read_checked
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
@@ -18,14 +19,15 @@ Logits = tuple[Float[Tensor, "G N V"], Float[Tensor, "G N V"] | None]
 class Part:
     """A group's share of a pass, before anything of it is accepted.
 
-    `outcome` says for every row where its logits are not finite (-1: nowhere), whether it has
-    converged, gave up or left early: all that the host must know, in one tensor.
+    `outcome` says of every row whether some of its logits are not finite, whether it has converged,
+    gave up or left early: all that the host must know, in one tensor. `bad` are those positions.
     """
 
     group: "Group"
     canvas: Canvas
     event: Event
-    outcome: Int[Tensor, "G 4"]
+    outcome: Bool[Tensor, "G 4"]
+    bad: Bool[Tensor, "G N"]
 
 
 class Group:
@@ -41,17 +43,20 @@ class Group:
         self.canvas = with_starts(Canvas.blank(self.positions < 0, space), rows)
         self.reached = self.canvas  # after the newest pass, before rows that ended were read
 
-    @torch.no_grad()
     def readings(self) -> list[Canvas]:
         """The canvases that a pass reads: the rows' own, and those that the decoder branches to."""
         if not self.rule.branches:
             return [self.canvas]
         return [self.canvas, *self.rule.decoder.fork(self.canvas, self.space)]  # type: ignore[attr-defined]
 
-    @torch.no_grad()
-    def advance(self, readings: list[Canvas], logits: list[Logits]) -> Part:
-        """What the pass says of each, and what the decoder makes of it; nothing is changed yet."""
-        seen = [self._seen(*pair) for pair in zip(readings, logits, strict=True)]
+    def advance(
+        self, readings: list[Canvas], logits: list[Logits], head: Head | None = None
+    ) -> Part:
+        """What the pass says of each, and what the decoder makes of it; nothing is changed yet.
+
+        With a `head` the logits are hidden states yet.
+        """
+        seen = [self._seen(*pair, head) for pair in zip(readings, logits, strict=True)]
         (signals, bad), *others = seen
         if others:
             signals = replace(signals, branches=tuple(branch for branch, _ in others))
@@ -59,16 +64,19 @@ class Group:
         canvas, event = self.rule.decoder.step(self.canvas, signals, self.info(), self.space)
         # a Step may be kept, so the logits do not go with it
         event = event._replace(signals=event.signals.summary())
-        return Part(self, canvas, event, self._outcome(canvas, bad & ~canvas.frozen))
+        bad = bad & ~canvas.frozen
+        return Part(self, canvas, event, self._outcome(canvas, bad), bad)
 
-    def _seen(self, canvas: Canvas, logits: Logits) -> tuple[Signals, Bool[Tensor, "G N"]]:
+    def _seen(
+        self, canvas: Canvas, logits: Logits, head: Head | None
+    ) -> tuple[Signals, Bool[Tensor, "G N"]]:
         """The signals of one canvas, and where its logits are not finite."""
-        rule, special = self.rule, self.space.special
+        special, rules = self.space.special, (self.rule.forbid_eos, self.rule.rank_ends_last)
         own, shadow = self._constrained(logits[0], canvas), logits[1]
-        signals, bad = read_checked(own, special, rule.forbid_eos, rule.rank_ends_last)
+        signals, bad = read_checked(own, special, *rules, head)
         if shadow is None:
             return signals, bad
-        beside, bad_beside = read_checked(shadow, special, rule.forbid_eos, rule.rank_ends_last)
+        beside, bad_beside = read_checked(shadow, special, *rules, head)
         return replace(signals, shadow=beside), bad | bad_beside
 
     def _constrained(
@@ -88,14 +96,14 @@ class Group:
             row.constraint(logits[i, :width], row.open, held)
         return logits
 
-    def _outcome(self, canvas: Canvas, bad: Bool[Tensor, "G N"]) -> Int[Tensor, "G 4"]:
+    def _outcome(self, canvas: Canvas, bad: Bool[Tensor, "G N"]) -> Bool[Tensor, "G 4"]:
         converged = self.rule.decoder.stop(canvas)
+        nobody = torch.zeros_like(converged)
         stalled = getattr(self.rule.decoder, "stalled", None)
-        gave_up = torch.zeros_like(converged) if stalled is None else stalled(canvas)
+        gave_up = nobody if stalled is None else stalled(canvas)
         exited = getattr(self.rule.decoder, "exited", None)
-        left = torch.zeros_like(converged) if exited is None else exited(canvas)
-        first = torch.where(bad.any(-1), bad.long().argmax(-1), -1)
-        return torch.stack((first, converged.long(), gave_up.long(), left.long()), dim=-1)
+        left = nobody if exited is None else exited(canvas)
+        return torch.stack((bad.any(-1), converged, gave_up, left), dim=-1)
 
     def accept(self, part: Part) -> None:
         """The pass counts."""
@@ -116,6 +124,7 @@ class Group:
             seed=tuple(row.seed for row in self.rows),
             block=tuple(row.block for row in self.rows),
             passes=tuple(row.step for row in self.rows),
+            is_followed=all(row.step < row.budget - 1 for row in self.rows),
         )
 
     def changed(self, kept: list[int], joining: list[Row]) -> "Group":

@@ -198,12 +198,15 @@ def finished_block(
     row: Row,
     tokens: list[int],
     progress: list[float],
-    bad: int,
+    bad: Bool[Tensor, " N"] | None,
     reason: StopReason,
 ) -> Decoded | None:
-    """The row's answer if it ends here; None if it goes on with its next block."""
-    if bad >= 0:
-        where = row.open[bad]
+    """The row's answer if it ends here; None if it goes on with its next block.
+
+    It ends where positions of the block are `bad`: their logits are not finite.
+    """
+    if bad is not None:
+        where = row.open[bad.tolist().index(True)]
         detail = f": position {where} of row {row.number} in pass {row.used}, block {row.block}"
         return to_decoded(model, row, StopReason.BAD_LOGITS, detail)
     block = tokens[: len(row.open)]

@@ -15,7 +15,7 @@ from xpredflow.engine.batch import Batch
 from xpredflow.engine.branch import checked_changes, due_changes, state_of
 from xpredflow.engine.cache_slots import Slots
 from xpredflow.engine.capacity import fitting_batch, reclaim
-from xpredflow.engine.group import Group, Part
+from xpredflow.engine.group import Part
 from xpredflow.engine.intake import make_rows
 from xpredflow.engine.merge import Settled, merged, nothing
 from xpredflow.engine.prompts import Prompt
@@ -227,29 +227,30 @@ class Session:
         for part in parts:
             group = part.group
             mine, outcomes = outcomes[: len(group.rows)], outcomes[len(group.rows) :]
-            finished += self._retire(group, mine)
+            finished += self._retire(part, mine)
             # a Step may be kept: what a decoder remembers does not go with it
             canvas = group.canvas.update(memory={})
-            numbers = [row.number for row in group.rows]
-            settled.append(Settled(numbers, index[id(part)], group.positions, canvas, part.event))
+            rows, steps = [row.number for row in group.rows], index[id(part)]
+            settled.append(Settled(rows, steps, group.positions, canvas, part.event))
         return settled, finished
 
-    def _retire(self, group: Group, outcomes: list[list[int]]) -> list[Decoded]:
+    def _retire(self, part: Part, outcomes: list[list[bool]]) -> list[Decoded]:
         """Rows whose block is done go on to the next one or become Decoded."""
+        group, finished = part.group, []
         over = [
             i
             for i, (row, (bad, converged, *_)) in enumerate(zip(group.rows, outcomes, strict=True))
-            if bad >= 0 or converged or row.step >= row.budget
+            if bad or converged or row.step >= row.budget
         ]
         if not over:
             return []
-        finished = []
         for i, tokens, progress in zip(over, *group.finish(over), strict=True):
             row, (bad, converged, stalled, exited) = group.rows[i], outcomes[i]
             reason = StopReason.CONVERGED if converged else StopReason.BUDGET
             if converged and (stalled or exited):
                 reason = StopReason.EARLY_EXIT if exited else StopReason.STALLED
-            done = finished_block(self.model, row, tokens, progress, bad, reason)
+            where = part.bad[i] if bad else None
+            done = finished_block(self.model, row, tokens, progress, where, reason)
             if done is None:
                 self._advancing.append(row)
             else:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.engine.distribution import Distribution, Odds
+from xpredflow.engine.distribution import Distribution, Head, Odds
 from xpredflow.types import Canvas, Signals, Space, SpecialTokens
 
 # How far off its prediction, relative to the way there, a state may lie by rounding alone.
@@ -31,11 +31,15 @@ def read_checked(
     special: SpecialTokens,
     forbid_eos: bool = False,
     rank_ends_last: bool = False,
+    head: Head | None = None,
 ) -> tuple[Signals, Bool[Tensor, "B N"]]:
-    """The signals, and the positions with a NaN or an infinity."""
+    """The signals, and the positions with a NaN or an infinity.
+
+    With a `head` the logits are hidden states yet.
+    """
     ruled_out = (special.mask, special.eos) if forbid_eos else (special.mask,)
     last = special.ends if rank_ends_last else ()
-    return summarised(Distribution(logits, ruled_out), last)
+    return summarised(Distribution(logits, ruled_out, head=head), last)
 
 
 def summarised(
@@ -84,7 +88,7 @@ def mixture(
     """X_pred: top-k predicted embeddings by renormalised probability; None is the full softmax."""
     k = k if k is None else min(k, len(table))
     if k == 1:
-        return table[signals.tokens].float()
+        return torch.nn.functional.embedding(signals.tokens, table).float()
     if k is None:
         return _expected_embedding(signals.whole, table)
     if k <= signals.top_probs.shape[-1]:

@@ -17,14 +17,16 @@ from xpredflow.types import Cache, Canvas, FrozenRows, Model, Space, shadow
 class Share:
     """The rows of one group in a window: `rows` of the window, `members` of the group.
 
-    `here` are the (row, column) pairs of the window that hold the group's canvas at `there`.
+    `here` are the places of the window, row after row, that hold the group's canvas at `there`;
+    `span` are the columns that hold all of it, where they are the same in every row.
     """
 
     group: int
     rows: slice
     members: list[int]
-    here: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
-    there: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
+    here: Int[Tensor, " K"]
+    there: Int[Tensor, " K"]
+    span: slice | None
 
 
 @dataclass(frozen=True)
@@ -46,21 +48,33 @@ class Window:
     shares: list[Share]
 
     def logits(
-        self, model: Model, readings: list[list[Canvas]], cache: Cache | None
-    ) -> Float[Tensor, "C R M V"]:
-        """One call of the model, with each group's canvases as they are now; C copies of R rows."""
+        self,
+        model: Model,
+        readings: list[list[Canvas]],
+        cache: Cache | None,
+        is_hidden: bool = False,
+    ) -> Float[Tensor, "C R M _"]:
+        """One call of the model, with each group's canvases as they are now; C copies of R rows.
+
+        In place of logits, hidden states where they are asked for.
+        """
         inputs = self.context.clone()
         copies = inputs.unflatten(0, (self.copies, -1))
         for share in self.shares:
             for copy, canvas in zip(copies, readings[share.group], strict=True):
-                copy[share.here] = canvas.state[share.there].to(inputs.dtype)
+                if share.span is not None:
+                    copy[share.rows, share.span] = canvas.state
+                    continue
+                found = canvas.state.flatten(0, 1).index_select(0, share.there)
+                copy.flatten(0, 1).index_copy_(0, share.here, found.to(inputs.dtype))
         at, columns = self.positions, self.columns
+        read = model.hidden if is_hidden else model.logits  # type: ignore[attr-defined]
         if self.kind.cfg_scale:
             logits = guided_logits(model, inputs, self.given, at, columns, self.kind.cfg_scale)
         elif cache is None or not self.kind.is_cached:
-            logits = model.logits(inputs, at, columns)
+            logits = read(inputs, at, columns)
         else:
-            logits = model.logits(inputs, at, columns, cache, self.slots)
+            logits = read(inputs, at, columns, cache, self.slots)
         return logits.unflatten(0, (self.copies, -1))
 
 
@@ -136,10 +150,11 @@ def _window(
     copies = 1 + kind.branches
     spans = [_span(model, row, cache, kind) for row in rows]
     length, width = max(map(len, spans)), max(len(row.open) for row in rows)
+    whole = length + (width if shadows else 0)
     ids = torch.zeros(len(rows), length, dtype=torch.long)
     positions, columns = torch.full((len(rows), length), -1), torch.zeros(len(rows), width).long()
     beside = torch.full((len(rows), width), -1)
-    given = torch.zeros(len(rows), length + (width if shadows else 0), dtype=torch.bool)
+    given = torch.zeros(len(rows), whole, dtype=torch.bool)
     for i, (row, span) in enumerate(zip(rows, spans, strict=True)):
         pad = length - len(span)
         ids[i, pad:] = row.ids[span.start : span.stop]
@@ -149,7 +164,8 @@ def _window(
         columns[i, : len(row.open)] = torch.tensor(row.open) + (pad - span.start)
         beside[i, : len(row.open)] = shadow(torch.tensor(row.open) + row.offset)
     shares = [
-        _share(g, members, rows, columns, space) for g in dict.fromkeys(g for g, _ in members)
+        _share(g, groups[g], members, whole, columns, space)
+        for g in dict.fromkeys(g for g, _ in members)
     ]
     if shadows:
         # behind the row, under the mask
@@ -176,25 +192,32 @@ def _window(
 
 
 def _share(
-    group: int,
+    g: int,
+    group: Group,
     members: list[tuple[int, int]],
-    rows: list[Row],
+    length: int,
     columns: Int[Tensor, "G N"],
     space: Space,
 ) -> Share:
-    mine = [(at, i) for at, (g, i) in enumerate(members) if g == group]
+    """The group's rows in a window whose rows have this length."""
+    mine = [(at, i) for at, (of, i) in enumerate(members) if of == g]
     places = [
-        (at, int(column), i, slot)
+        (at * length + int(column), i * group.width + slot)
         for at, i in mine
-        for slot, column in enumerate(columns[at, : len(rows[at].open)].tolist())
+        for slot, column in enumerate(columns[at, : len(group.rows[i].open)].tolist())
     ]
-    here_row, here_column, there_row, there_slot = (
-        torch.tensor(places, dtype=torch.long).reshape(-1, 4).to(space.table.device).unbind(-1)
+    here, there = (
+        torch.tensor(places, dtype=torch.long).reshape(-1, 2).to(space.table.device).unbind(-1)
     )
+    first, width = int(columns[mine[0][0], 0]), group.width
+    everywhere = [(at, i, slot) for i, (at, _) in enumerate(mine) for slot in range(width)]
+    filled = [(at * length + first + slot, i * width + slot) for at, i, slot in everywhere]
+    is_plain = len(mine) == len(group.rows) and places == filled
     return Share(
-        group=group,
+        group=g,
         rows=slice(mine[0][0], mine[-1][0] + 1),
         members=[i for _, i in mine],
-        here=(here_row, here_column),
-        there=(there_row, there_slot),
+        here=here.contiguous(),
+        there=there.contiguous(),
+        span=slice(first, first + width) if is_plain else None,
     )

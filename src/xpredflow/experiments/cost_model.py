@@ -17,12 +17,12 @@ from xpredflow.models.base import MaskedDiffusionModel
 
 # Kernels of a layer, of the last norm and the head, and of what follows: signals and the flow.
 LAYER_KERNELS, EXPERT_KERNELS, CACHED_KERNELS = 44, 120, 56
-END_KERNELS, AFTER_KERNELS = 8, 108
+END_KERNELS, AFTER_KERNELS = 8, 87
 SYNCS = 1  # of a step in which no row joins or leaves
 # Tensors as wide as the model that a layer reads or writes outside its products: two norms (7
-# each), two sums (3 each), the copies around attention; those that are rotated; those of the MLP
-# beside its exponentials.
-WIDE_PASSES, ROTATED_PASSES, INNER_PASSES = 28, 10, 3
+# each) and two sums (3 each); the copies around attention; those that are rotated; those of the
+# MLP, between its products.
+WIDE_PASSES, COPIED_PASSES, ROTATED_PASSES, INNER_PASSES = 20, 8, 10, 3
 # Reads and writes of all logits after the head, in fp32 and beside one softmax; of the canvas.
 LOGIT_PASSES, STATE_PASSES = 6, 20
 # Logits of which the best are looked for, four blocks of them where there are more.
@@ -118,13 +118,17 @@ class PassShape:
 class Part(NamedTuple):
     """A part of a pass: `moved` bytes are of activations, `weights` bytes of weights.
 
-    Exponentials, and logits that are ranked, take time of their own on a CPU; on an accelerator
-    the bytes hide them.
+    Some of the activations are `copied` in another order, `rotated`, or `gated` by an MLP. A CPU
+    does that at other rates than a norm, and exponentials and ranked logits take time of their own
+    there; on an accelerator the bytes hide them.
     """
 
     flops: float = 0.0
     weights: float = 0.0
     moved: float = 0.0
+    copied: float = 0.0
+    rotated: float = 0.0
+    gated: float = 0.0
     exps: float = 0.0
     ranked: float = 0.0
     kernels: int = 0
@@ -136,11 +140,15 @@ class Rates:
     """What a machine does in a second, and the seconds that starting a kernel and a wait take.
 
     Where work overlaps, the slowest of products, memory and the host decides; on a CPU one comes
-    after the other, and `flops` is measured with weights that come from memory.
+    after the other, and `flops` is measured with weights that come from memory. What is copied,
+    rotated and gated goes at the rate of other bytes where it has none.
     """
 
     flops: float
     bytes: float
+    copied: float | None = None
+    rotated: float | None = None
+    gated: float | None = None
     exps: float = float("inf")
     ranked: float = float("inf")
     launch: float = 0.0
@@ -151,17 +159,21 @@ class Rates:
         """The time of a part."""
         products, host = part.flops / self.flops, part.kernels * self.launch
         if self.overlaps:
-            memory = (part.weights + part.moved) / self.bytes
+            moved = part.moved + part.copied + part.rotated + part.gated
+            memory = (part.weights + moved) / self.bytes
             return max(products, memory, host) + part.syncs * self.sync
+        moving = part.moved / self.bytes
+        for name in ("copied", "rotated", "gated"):
+            moving += getattr(part, name) / (getattr(self, name) or self.bytes)
         after = part.exps / self.exps + part.ranked / self.ranked
-        return products + part.moved / self.bytes + after + host
+        return products + moving + after + host
 
 
 def parts_of(arch: Architecture, shape: PassShape, itemsize: int) -> dict[str, Part]:
     """A pass of the flow, part by part."""
     positions, read = shape.positions, shape.rows * shape.read
     heads, groups = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
-    wide = WIDE_PASSES * arch.width + ROTATED_PASSES * (heads + groups) + INNER_PASSES * arch.inner
+    activations = itemsize * arch.layers * positions
     plain = CACHED_KERNELS if arch.cached else LAYER_KERNELS
     kernels = plain * (arch.layers - arch.expert_layers) + EXPERT_KERNELS * arch.expert_layers
     pairs = shape.rows * shape.inputs * shape.keys
@@ -169,8 +181,10 @@ def parts_of(arch: Architecture, shape: PassShape, itemsize: int) -> dict[str, P
         "layers": Part(
             flops=2 * arch.active * positions,
             weights=itemsize * arch.touched(positions),
-            moved=itemsize * arch.layers * wide * positions,
-            exps=arch.layers * arch.inner * positions,
+            moved=activations * WIDE_PASSES * arch.width,
+            copied=activations * COPIED_PASSES * arch.width,
+            rotated=activations * ROTATED_PASSES * (heads + groups),
+            gated=activations * INNER_PASSES * arch.inner,
             kernels=kernels,
         ),
         "attention": Part(

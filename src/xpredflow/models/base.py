@@ -78,6 +78,8 @@ class MaskedDiffusionModel(nn.Module):
         self.tokenizer: Any = None
         # In training: compute a layer's activations again in the backward pass, do not keep them.
         self.checkpointing = False
+        # Layers are CUDA graphs: what the last pass left in them may be written over.
+        self.replays = False
 
     @property
     def embedding(self) -> Float[Tensor, "V E"]:
@@ -92,6 +94,11 @@ class MaskedDiffusionModel(nn.Module):
     def trunk(self) -> tuple[Iterable[nn.Module], nn.Module, nn.Module]:
         """The layers, the final norm and the head."""
         raise NotImplementedError
+
+    @property
+    def separate_head(self) -> nn.Module | None:
+        """What makes logits of `hidden`, for positions of one's choice; none in a team."""
+        return self.trunk()[2] if self.team is None else None
 
     def places(self) -> dict[str, Place]:
         """Every tensor of a checkpoint of this family, by its upstream name.
@@ -160,6 +167,8 @@ class MaskedDiffusionModel(nn.Module):
     ) -> Float[Tensor, "B N E"]:
         """What the head makes logits of, for those who cannot hold all logits at once."""
         layers, norm, _ = self.trunk()
+        if self.replays:
+            torch.compiler.cudagraph_mark_step_begin()
         shared = Pass.begin(positions, self.shape, cast(BlockCache | None, cache), slots)
         hidden = inputs.to(self.embedding.dtype)
         for index, layer in enumerate(layers):

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -54,7 +54,7 @@ def load(
     quantize: str | None = None,
     device_map: str | None = None,
     tensor_parallel: bool = False,
-    compile: bool = False,
+    compile: bool | Literal["graphs"] = False,
 ) -> MaskedDiffusionModel:
     """An embedded model by its name, or a checkpoint from a directory or a hub id.
 
@@ -72,7 +72,7 @@ def load(
     `tensor_parallel` shares every matrix out among the processes of torchrun, which each call this.
     It returns in the first one, whose passes the others follow until it ends (docs/scaling.md).
     `compile` has torch compile the layers when they are first run: seconds to minutes, then faster
-    passes.
+    passes; "graphs" makes CUDA graphs of them.
 
     The others say what a checkpoint's files leave out; `source` may say it too, as in
     "owner/name+mask=5+block=32". `mask` and `eos` are tokens or ids; `shift=1`: the logits at a
@@ -94,7 +94,7 @@ def load(
     if compile:
         from xpredflow.models.compilation import compile_layers  # torch's compiler takes seconds
 
-        compile_layers(model)
+        compile_layers(model, compile)
     return model
 
 

@@ -105,7 +105,8 @@ def _multiplication(
     """How rows sorted by expert are multiplied by a stack of matrices here.
 
     Off the CPU, decoding never asks the device how many rows an expert has. Training does where
-    torch has no kernel: blocks would keep copies of the matrices for the backward pass.
+    torch has no kernel: blocks would keep copies of the matrices for the backward pass. Asking
+    splits a compiled graph, so that on a CPU the product is one operation of it.
     """
     kind = x.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
@@ -115,6 +116,8 @@ def _multiplication(
             weight.to(dtype).transpose(-2, -1),  # type: ignore[operator]  (not packed)
             offs=ends,
         )
+    if kind == "cpu" and torch.compiler.is_compiling() and not torch.is_grad_enabled():
+        return lambda rows, weight: by_expert(rows, weight, ends)  # type: ignore[arg-type]
     if kind == "cpu" or torch.is_grad_enabled():
         counts = ends.diff(prepend=ends.new_zeros(1)).tolist()
         return lambda rows, weight: one_by_one(rows, weight, counts)
@@ -136,6 +139,17 @@ def one_by_one(
     matrices, parts = weight.unbind(0), rows.split(counts)
     used = [i for i, part in enumerate(parts) if len(part)]
     return torch.cat([F.linear(parts[i], matrices[i]) for i in used])
+
+
+@torch.library.custom_op("xpredflow::by_expert", mutates_args=())
+def by_expert(rows: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+    """The same as an operation that a compiler does not look into."""
+    return one_by_one(rows, weight, ends.diff(prepend=ends.new_zeros(1)).tolist())
+
+
+@by_expert.register_fake
+def _(rows: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+    return rows.new_empty(rows.shape[0], weight.shape[1])
 
 
 class MixtureMLP(nn.Module):

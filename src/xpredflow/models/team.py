@@ -4,6 +4,10 @@ Only the first process has prompts, rows, a decoder or a server. Before each pas
 others what the pass reads; every process computes its part, and parts are added up where the model
 needs their sum. Joins, leaves and cancellations need no messages of their own: what they change is
 which inputs and cache slots the next pass has.
+
+Before the logits are gathered all processes say whether they came that far. One that ran out of
+memory adds zeros to the sums that are left, so that nobody waits, and says so: the pass has then
+failed everywhere, and the first process may try again with fewer rows.
 """
 
 import re
@@ -91,6 +95,9 @@ class Team:
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._made = 0
         self._dropped: list[int] = []
+        self._sums = 0  # of a pass
+        self._added = 0  # of them in the pass that is being computed
+        self._succeeded: bool | None = None  # whether all came to its logits, once that is known
         before_leaving(self.close)
 
     def connect(self, model: "MaskedDiffusionModel") -> None:
@@ -100,9 +107,11 @@ class Team:
         """
         for name, module in model.named_modules():
             if re.search(model.summed, name):
-                module.register_forward_hook(_add_up)
+                module.register_forward_hook(self._add_up)
+                self._sums += 1
         model.trunk()[2].register_forward_hook(self._gather)
         world, self._vocabulary = self.split.world, len(model.embedding)
+        self._dtype = model.embedding.dtype
         if not self.leads:
             self.follow(model)
         model.team = self
@@ -112,20 +121,53 @@ class Team:
         """The first process's value."""
         return from_first(Share(self.split.rank, self.split.world), value)
 
+    def _add_up(self, module: nn.Module, args: Any, part: Tensor) -> Tensor:
+        part = part.contiguous()
+        dist.all_reduce(part)
+        self._added += 1
+        return part
+
     def _gather(self, head: nn.Module, args: Any, part: Tensor) -> Tensor:
         """Row by row: beside the logits there is room for those of one row."""
         each = -(-self._vocabulary // self.split.world)
         part = torch.nn.functional.pad(part, (0, each - part.shape[-1])).contiguous()
         if not self.leads:
+            self._agree(succeeded=True)
             for row in part:
                 dist.gather(row, dst=0)
             return part
         whole = part.new_empty(*part.shape[:-1], each * self.split.world)
+        parts = [torch.empty_like(part[0]) for _ in range(self.split.world)]
+        self._agree(succeeded=True)
         for row, place in zip(part, whole, strict=True):
-            parts = [torch.empty_like(row) for _ in range(self.split.world)]
             dist.gather(row, parts, dst=0)
             torch.cat(parts, dim=-1, out=place)
         return whole[..., : self._vocabulary]
+
+    def _agree(self, succeeded: bool) -> None:
+        """Everybody says how it went, by the host: out of memory in one is so in all."""
+        failures = torch.tensor([not succeeded], dtype=torch.int32)
+        dist.all_reduce(failures, group=self._group)
+        self._succeeded = not failures.item()
+        if not self._succeeded:
+            raise torch.OutOfMemoryError("in one of the processes that hold the model together")
+
+    def _keep_step(self, inputs: Tensor) -> None:
+        """After a pass that ran out of memory: take part in what the others wait for.
+
+        The inputs are written over, for there may be no memory for anything else.
+        """
+        if self._succeeded is None:
+            nothing = inputs.to(self._dtype).zero_()
+            for _ in range(self._sums - self._added):
+                dist.all_reduce(nothing)
+            with suppress(torch.OutOfMemoryError):
+                self._agree(succeeded=False)
+        if self._succeeded:  # it ended after all had agreed that it went well
+            raise OutOfStep(
+                "out of memory while logits were gathered from several processes: start them anew"
+                " with a smaller max_batch"
+            )
 
     @contextmanager
     def told(
@@ -136,7 +178,10 @@ class Team:
         cache: Any = None,
         slots: Tensor | None = None,
     ) -> Iterator[None]:
-        """The others compute their parts of this pass while the block computes ours."""
+        """The others compute their parts of this pass while the block computes ours.
+
+        Out of memory leaves them in step; the inputs are then lost. Any other error does not.
+        """
         places = (positions, columns) if slots is None else (positions, columns, slots)
         with self._lock:
             if self._broken:
@@ -144,17 +189,15 @@ class Team:
                     "the processes that hold the model together are out of step, because a pass"
                     " failed before: start them anew"
                 )
+            inputs = inputs.contiguous()
             try:
-                self._tell(inputs.contiguous(), places, cache)
+                self._tell(inputs, places, cache)
                 yield
-            except torch.OutOfMemoryError as error:
+            except BaseException as error:
                 self._broken = True
-                raise OutOfStep(
-                    "out of memory in a pass that several processes compute together: start them"
-                    " anew with a smaller max_batch"
-                ) from error
-            except BaseException:
-                self._broken = True
+                if isinstance(error, torch.OutOfMemoryError):
+                    self._keep_step(inputs)
+                    self._broken = False
                 raise
 
     def _tell(self, inputs: Tensor, places: tuple[Tensor, ...], cache: Any) -> None:
@@ -165,6 +208,7 @@ class Team:
             self._known[at] = tuple((ref(tensor), _version(tensor)) for tensor in places)
         new = [_Tensor.like(tensor) for tensor in places] if is_new else []
         number = None if cache is None else self._numbers[cache]
+        self._added, self._succeeded = 0, None
         dropped, self._dropped = self._dropped, []
         self._send(_Pass(_Tensor.like(inputs), at, new, number, dropped))
         for tensor in (inputs, *(places if is_new else ())):
@@ -222,17 +266,17 @@ class Team:
                     known[message.places] = [_received(new, device) for new in message.new]
                 positions, columns, *slots = known[message.places]
                 cache = None if message.cache is None else caches[message.cache]
-                model.read(inputs, positions, columns, cache, slots[0] if slots else None)
+                self._added, self._succeeded = 0, None
+                try:
+                    model.read(inputs, positions, columns, cache, slots[0] if slots else None)
+                except torch.OutOfMemoryError:
+                    self._keep_step(inputs)
+                if not self._succeeded and device.type == "cuda":
+                    torch.cuda.empty_cache()
         raise SystemExit(0)
 
 
 _HOST = torch.device("cpu")
-
-
-def _add_up(module: nn.Module, args: Any, part: Tensor) -> Tensor:
-    part = part.contiguous()
-    dist.all_reduce(part)
-    return part
 
 
 def _received(kind: _Tensor, device: torch.device) -> Tensor:
