@@ -23,7 +23,7 @@ import time
 from statistics import median
 from typing import Any, NamedTuple
 
-from serve import CHAT, Server
+from served import CHAT, Server
 
 from xpredflow import generate, load
 

@@ -14,29 +14,21 @@ the output is JSON; the exit code is 1 if anything was wrong.
 import argparse
 import asyncio
 import json
-import os
 import random
 import re
-import subprocess
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 from statistics import median
-from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 import httpx
-import psutil
+from served import CHAT, MAX_BATCH, PATIENCE, TEXT, Server
 
-import xpredflow
 from xpredflow import Engine, generate, load
 
-CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 DECODERS = ("flow", "threshold:0.9", "mask", "threshold:0.6+temperature=0.5", "entropy", "wino")
 LENGTHS = (16, 48, 64)
-MAX_BATCH = 8
-PATIENCE = 900  # seconds for an answer: a machine that does other work beside it may be slow
 
 
 class Known(NamedTuple):
@@ -157,45 +149,6 @@ def _text(choice: dict[str, Any]) -> str:
     if "delta" in choice:
         return choice["delta"].get("content", "")
     return choice["message"]["content"] if "message" in choice else choice["text"]
-
-
-class Server:
-    """`xpredflow serve` in a process of its own."""
-
-    def __enter__(self) -> "Server":
-        source = str(Path(xpredflow.__file__).parents[1])
-        self.log = NamedTemporaryFile("w+", suffix=".log")
-        command = [sys.executable, "-m", "xpredflow", "serve", "--port", "0"]
-        self.process = subprocess.Popen(
-            [*command, "--max-batch", str(MAX_BATCH), "--limit", f"max_seconds={PATIENCE}"],
-            env={**os.environ, "PYTHONPATH": source},
-            stderr=self.log,
-        )
-        while not (found := re.search(r"listening on (http://[\w.:]+)", self.written())):
-            assert self.process.poll() is None, self.written()
-            time.sleep(0.1)
-        self.url = found[1]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        self.code = self.process.wait()
-        self.log.close()
-
-    def written(self) -> str:
-        """Its log."""
-        return Path(self.log.name).read_text()
-
-    @property
-    def megabytes(self) -> float:
-        """Memory that it holds."""
-        return psutil.Process(self.process.pid).memory_info().rss / 2**20
-
-    @property
-    def cpu_seconds(self) -> float:
-        """What all of its threads have computed."""
-        times = psutil.Process(self.process.pid).cpu_times()
-        return times.user + times.system
 
 
 async def soak(server: Server, known: list[Known], seconds: float, clients: int) -> dict[str, Any]:
