@@ -48,13 +48,13 @@ SHORT_FIRST = (CODE, MATH, "minicode", "minimath", CODE, MATH, "longcode", "long
 EVERYTHING = (CODE, MATH, "longcode", "longmath", LONG_CODE, LONG_MATH, SUMS)
 EVERYTHING += ("minicode", MATH, LONG_CODE, LONG_MATH, "longcode", "longmath", "minimath")
 CONFIG = PretrainConfig(
-    updates=6400,
+    updates=5760,
     batch=32,
     lr=3e-3,
     warmup=200,
-    decay_share=0.5,
+    decay_share=0.48,
     tail_share=0.125,
-    whole_from=5120,
+    whole_from=4608,
     probe_every=0,
     bf16=True,
 )
