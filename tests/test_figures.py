@@ -85,12 +85,12 @@ def test_no_two_ticks_say_the_same(limits: tuple[float, float]) -> None:
     assert len(set(told)) == len(told) > 2
 
 
-def test_a_running_mean_keeps_a_line_and_its_ends() -> None:
+def test_a_running_mean_keeps_a_line_and_ends_as_smoothly() -> None:
     line = [float(i) for i in range(100)]
-    assert smooth(line) == pytest.approx(line)
+    assert smooth(line)[5:-5] == pytest.approx(line[5:-5])
+    assert smooth([3.0]) == [3.0]
     noisy = smooth([0.0, 1.0] * 50, window=10)
-    assert (noisy[0], noisy[-1]) == (0.0, 1.0)
-    assert all(0.4 < value < 0.6 for value in noisy[10:-10])
+    assert all(0.4 < value < 0.6 for value in noisy)
 
 
 def test_the_best_of_each_kind_is_in_colour_the_same_in_every_picture() -> None:

@@ -106,12 +106,11 @@ def percent_ticks(axes: Any) -> None:
 
 
 def smooth(values: Sequence[float], window: int | None = None) -> list[float]:
-    """A centred running mean, over a twentieth of the values unless told; shorter at the ends."""
-    half = (window or max(len(values) // 20, 1)) // 2
+    """A running mean, over a tenth of the values unless told; at the ends over half of that."""
+    half = (window or max(len(values) // 10, 1)) // 2
     means = []
     for i in range(len(values)):
-        reach = min(half, i, len(values) - 1 - i)
-        part = values[i - reach : i + reach + 1]
+        part = values[max(i - half, 0) : i + half + 1]
         means.append(sum(part) / len(part))
     return means
 

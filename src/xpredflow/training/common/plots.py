@@ -1,5 +1,6 @@
 """Pictures of a run's log, where matplotlib is installed (the `plot` extra)."""
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,16 @@ def plot_alignment(log: Path, picture: Path) -> bool:
     names = plot_names(right, lines, entropies, named=False)
     right.set_ylim(0, None)
     name_lines(right, names)
-    figure.suptitle(f"Alignment, {len(lines)} steps; {RUNNING}")
+    figure.suptitle(f"Alignment{_of_model(log)}, {len(lines)} steps; {RUNNING}")
     save_figure(figure, picture)
     return True
+
+
+def _of_model(log: Path) -> str:
+    """Which model the run beside the log began with, where its file says so."""
+    file = log.with_name("run.toml")
+    known = tomllib.loads(file.read_text()).get("inputs", {}) if file.is_file() else {}
+    return f" of {known['model']}" if known.get("model") else ""
 
 
 def plot_names(
