@@ -38,9 +38,9 @@ def main() -> None:
         plain, compiled = load(name, device="cpu"), load(name, device="cpu")
         compile_layers(compiled, whole=True)
         for kind, shorter in (("one length", LENGTH), ("padded", 3 * LENGTH // 4)):
-            sides = [pass_of(model, given.rows, shorter) for model in (plain, compiled)]
+            one, other = (pass_of(model, given.rows, shorter) for model in (plain, compiled))
             with torch.no_grad():
-                figures = compared(*sides, given.rounds)
+                figures = compared(one, other, given.rounds)
             found[f"{name}, {kind}"] = figures
             print(f"{name}, {kind}: {figures}", flush=True)
     facts = {"hardware": hardware(given.threads), "rows": given.rows, "length": LENGTH}
