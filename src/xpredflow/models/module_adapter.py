@@ -87,6 +87,11 @@ class Wrapped(MaskedDiffusionModel):
         self.trunk()
         return self._read(inputs, positions, columns, self.run_to_head)
 
+    @property
+    def separate_head(self) -> None:
+        """None: a foreign module may do more to its logits than its head says."""
+        return None
+
     def trunk(self) -> tuple[Iterable[nn.Module], nn.Module, nn.Module]:
         """The parts beside the head, nothing, and the head, which must be one plain matrix."""
         head = self.head
