@@ -3,14 +3,14 @@
     python recipes/align_embedded.py tiny            (make align-tiny)       about an hour on a core
     python recipes/align_embedded.py tiny-moe        (make align-tiny-moe)   about two hours
     python recipes/align_embedded.py tiny runs/tiny/model     from other weights than the shipped
-    python recipes/align_embedded.py tiny --paper    the paper's alignment alone, half an hour
+    python recipes/align_embedded.py tiny --paper    the paper's alignment alone, a quarter of that
 
 Killed, the same command goes on where it was. runs/tiny-on-policy-2/model is the result. First come
 full-budget answers and the paper's alignment, then twice the flow's own answers, right ones only,
 and an alignment on states that lead there. docs/log.md has what each of them changed.
 
 With --paper the first answers, right and wrong ones, are learned from once, by the paper's loss and
-nothing beside it; runs/tiny-paper/model is the result.
+nothing beside it; runs/tiny-paper/model is the result, shipped as `tiny-aligned-paper`.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from xpredflow.training.align import AlignConfig, align
 
 RUNS = Path("runs")
 FIRST_ANSWERS = {"tiny": 3000, "tiny-moe": 1200}
+PAPER_ANSWERS = {"tiny": 1500, "tiny-moe": 1200}
 FLOW_ANSWERS = {"tiny": 10_000, "tiny-moe": 6000}
 BY_FLOW = (
     *("-d", "flow", "-o", "policy=power:8", "-o", "budget=1/4"),
@@ -65,7 +66,7 @@ def aligned(model: str, answers: Path, config: AlignConfig, name: str) -> str:
 
 def paper(name: str, start: str) -> str:
     """The paper's alignment alone: one round, unfiltered answers, no states of the flow."""
-    own = answers_of(start, f"{name}-own", FIRST_ANSWERS[name])
+    own = answers_of(start, f"{name}-paper-own", PAPER_ANSWERS[name])
     return aligned(start, own, PAPER, f"{name}-paper")
 
 

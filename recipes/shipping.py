@@ -1,7 +1,6 @@
 """Make a checkpoint small enough to come with the package.
 
-    python recipes/shipping.py runs/small/model small
-    python recipes/shipping.py runs/small-aligned/model small-aligned
+    python recipes/shipping.py runs/small-1/model recipes/small-1
 
 Every row of a matrix is rounded to multiples of a power of two, 511 of them at most, and stored as
 float16 in the published layout as before. Such numbers have few digits: a wheel, which is a zip
@@ -31,8 +30,8 @@ def rounded(matrix: Float[Tensor, "R C"]) -> Float[Tensor, "R C"]:
 
 
 @torch.no_grad()
-def ship(checkpoint: str, name: str) -> Path:
-    """Write the rounded weights where the package looks for them.
+def ship(checkpoint: str, out: Path) -> None:
+    """Write the rounded weights to a directory.
 
     The description of the tokenizer is that of `tiny`, which has the same special tokens:
     transformers 5 writes another, which version 4 does not read.
@@ -42,18 +41,17 @@ def ship(checkpoint: str, name: str) -> Path:
         if weight.ndim == 2:
             weight.copy_(rounded(weight))
     model.convert(torch.float16)
-    save(model, assets(name))
+    save(model, out)
     for extra in ("generation_config.json", "alignment.json"):
         if (Path(checkpoint) / extra).is_file():
-            shutil.copy(Path(checkpoint) / extra, assets(name) / extra)
-    shutil.copy(assets("tiny") / "tokenizer_config.json", assets(name))
-    (assets(name) / "chat_template.jinja").unlink(missing_ok=True)
-    return assets(name)
+            shutil.copy(Path(checkpoint) / extra, out / extra)
+    shutil.copy(assets("tiny") / "tokenizer_config.json", out)
+    (out / "chat_template.jinja").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(usage="python recipes/shipping.py CHECKPOINT NAME")
+    parser = argparse.ArgumentParser(usage="python recipes/shipping.py CHECKPOINT OUT")
     parser.add_argument("checkpoint")
-    parser.add_argument("name")
+    parser.add_argument("out", type=Path)
     given = parser.parse_args()
-    print(ship(given.checkpoint, given.name))
+    ship(given.checkpoint, given.out)

@@ -1,12 +1,15 @@
 """Pretrain the embedded model `small`, which begins as `tiny` and learns the long tasks too.
 
-    python recipes/small.py          about 10 hours on a core
+    python recipes/small.py --first    the first run: about 2 hours on a core
+    python recipes/small.py            the second, from what the first one ended with: hours
 
 Killed, the same command goes on where it was. runs/small/model is the result. The vocabulary gets
 more tokens, the model more width and depth, and from then on all four tasks are trained, half of
-the requests as people write them.
+the requests as people write them. The weights that the first run ended with are kept beside this
+script, rounded (shipping.py), so that the second can begin anywhere.
 """
 
+import argparse
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -20,7 +23,8 @@ from xpredflow.tasks import GENERATED, Generated, Problem
 from xpredflow.tasks.generated.longmath.story import LARGEST_TOTAL
 from xpredflow.training.pretrain import PretrainConfig, Stage, pretrain
 
-RUN = Path("runs/small")
+RUNS = Path("runs")
+KEPT = Path(__file__).parent / "small-1"  # what the first run ended with
 SHAPE = {"d_model": 160, "n_heads": 5, "n_kv_heads": 5, "n_layers": 8, "mlp_hidden_size": 480}
 VOCABULARY = 1280
 EXAMPLES = 3000  # of each task, that the vocabulary is learned from
@@ -47,7 +51,7 @@ SUMS = Sums(LARGEST_TOTAL)
 SHORT_FIRST = (CODE, MATH, "minicode", "minimath", CODE, MATH, "longcode", "longmath")
 EVERYTHING = (CODE, MATH, "longcode", "longmath", LONG_CODE, LONG_MATH, SUMS)
 EVERYTHING += ("minicode", MATH, LONG_CODE, LONG_MATH, "longcode", "longmath", "minimath")
-CONFIG = PretrainConfig(
+FIRST = PretrainConfig(
     updates=5760,
     batch=32,
     lr=3e-3,
@@ -55,6 +59,18 @@ CONFIG = PretrainConfig(
     decay_share=0.48,
     tail_share=0.125,
     whole_from=4608,
+    probe_every=0,
+    bf16=True,
+)
+SECOND = PretrainConfig(
+    updates=16_384,
+    seed=1,
+    batch=32,
+    lr=3e-3,
+    warmup=200,
+    decay_share=0.5,
+    tail_share=0.125,
+    whole_from=8192,
     probe_every=0,
     bf16=True,
 )
@@ -81,14 +97,24 @@ def _texts(source: Generated | AsPeopleWrite) -> list[str]:
     return [problem.prompt for problem in problems] + answers
 
 
-if __name__ == "__main__":
+def train(out: Path, config: PretrainConfig, start: Path, schedule: tuple[Stage, ...]) -> None:
+    """Run it to its end, from wherever it is."""
     done = pretrain(
-        CONFIG,
-        RUN,
+        config,
+        out,
         tasks=tuple(GENERATED),
-        start=begin(RUN / "start"),
-        schedule=SCHEDULE,
-        resume=(RUN / "state.pt").exists(),
+        start=start,
+        schedule=schedule,
+        resume=(out / "state.pt").exists(),
         watch=lambda now: print(now, flush=True),
     )
     print(f"checkpoint: {done.checkpoint}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(usage="python recipes/small.py [--first]")
+    parser.add_argument("--first", action="store_true", help="from tiny, not from the first run")
+    if parser.parse_args().first:
+        train(RUNS / "small-1", FIRST, begin(RUNS / "small-1" / "start"), SCHEDULE)
+    else:
+        train(RUNS / "small", SECOND, KEPT, (Stage(0, EVERYTHING),))

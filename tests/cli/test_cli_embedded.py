@@ -23,7 +23,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_models_lists_them(shelf: Path):
     first = CliRunner().invoke(app, ["models"]).stdout.splitlines()[0]
-    assert first == "tiny              embedded: LLaDA layout, 1.5 M parameters, as pretrained"
+    assert first == "tiny                embedded: LLaDA layout, 1.5 M parameters, as pretrained"
 
 
 def test_weights_are_float32_unless_asked_for(shelf: Path):

@@ -3,7 +3,7 @@
 from random import Random
 
 import pytest
-from small import CONFIG, EVERYTHING, SCHEDULE, SHORT_FIRST, AsPeopleWrite
+from small import EVERYTHING, FIRST, SCHEDULE, SHORT_FIRST, AsPeopleWrite
 
 from xpredflow.tasks import GENERATED
 from xpredflow.tasks.generated.people import NAMES
@@ -25,7 +25,7 @@ def test_every_stage_has_all_tasks_and_the_last_one_all_of_them_twice() -> None:
         names = [make_source(source).name for source in sources]
         assert {name.removesuffix("-people") for name in names} >= set(GENERATED)
     assert {make_source(s).name for s in EVERYTHING} >= {f"{name}-people" for name in GENERATED}
-    assert SCHEDULE[-1].from_update < CONFIG.updates
+    assert SCHEDULE[-1].from_update < FIRST.updates
 
 
 def test_sums_reach_as_far_as_three_people_s_total() -> None:

@@ -18,7 +18,8 @@ from xpredflow.models.shards import SINGLE
 
 # Each model as it was pretrained, and after alignment, which is what flow needs.
 ALIGNED = {"tiny": "tiny-aligned", "tiny-moe": "tiny-moe-aligned"}
-EMBEDDED = (*ALIGNED, *ALIGNED.values())
+PAPER_ALIGNED = "tiny-aligned-paper"  # by the paper's alignment alone: one round, unfiltered
+EMBEDDED = (*ALIGNED, *ALIGNED.values(), PAPER_ALIGNED)
 PRETRAINED = "tiny"  # what trainings start from unless told
 DEFAULT = ALIGNED[PRETRAINED]  # what decodes
 # The requests of minicode and of minimath, roughly.

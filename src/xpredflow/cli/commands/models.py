@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-_MARGIN = 18  # the longest name is tiny-moe-aligned
+_MARGIN = 20  # the longest name is tiny-aligned-paper
 
 
 def models() -> None:
@@ -44,7 +44,7 @@ def _about(family: Any) -> str:
 
 def _embedded(name: str) -> str:
     from xpredflow.models.base import on_meta
-    from xpredflow.models.embedded import ALIGNED, assets
+    from xpredflow.models.embedded import ALIGNED, PAPER_ALIGNED, assets
     from xpredflow.models.families import family_of
     from xpredflow.models.source import read_config
 
@@ -52,8 +52,9 @@ def _embedded(name: str) -> str:
     config = read_config(directory)
     model = on_meta(family_of(config), config)
     millions = sum(weight.numel() for weight in model.parameters()) / 1e6
-    aligned = "aligned" if name in ALIGNED.values() else "as pretrained"
-    return f"{model.family} layout, {millions:.1f} M parameters, {aligned}"
+    state = {**dict.fromkeys(ALIGNED.values(), "aligned"), PAPER_ALIGNED: "aligned as in the paper"}
+    about = state.get(name, "as pretrained")
+    return f"{model.family} layout, {millions:.1f} M parameters, {about}"
 
 
 def entry(name: str, text: str) -> None:
