@@ -156,7 +156,7 @@ def steps_of(
         inside = time.process_time() - start
         return found
 
-    model.logits = logits  # type: ignore[method-assign]
+    model.logits = logits  # type: ignore[method-assign]  (a spy)
     session = Session(model, max_batch=batch)
     tickets: list[int] = []
     left = 0

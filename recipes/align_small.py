@@ -1,7 +1,7 @@
-"""Align the embedded model `small` on its own right answers, whole and in blocks.
+"""Align `small` on its own right answers, whole and in blocks.
 
-    python recipes/align_small.py                      about 40 minutes on a core
-    python recipes/align_small.py runs/small/model     from other weights than the shipped
+    python recipes/align_small.py                      runs/small/model, about 40 minutes on a core
+    python recipes/align_small.py recipes/small-1      from other weights
 
 Killed, the same command goes on where it was. runs/small-aligned/model is the result. Half of the
 requests are as people write them. The answers are those of threshold decoding, which the flow
@@ -50,13 +50,13 @@ def answers(start: str) -> list[Path]:
                 model_name=start,
             )
             print(f"{file}: {len(kept)} of {count}", flush=True)
-            files.append(file)
+            files += [file] if kept else []  # a young model may solve none of the long ones
     return files
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(usage="python recipes/align_small.py [START]")
-    parser.add_argument("start", nargs="?", default="small", help="a checkpoint")
+    parser.add_argument("start", nargs="?", default="runs/small/model", help="a checkpoint")
     start = parser.parse_args().start
     out = RUNS / "small-aligned"
     done = align(

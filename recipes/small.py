@@ -10,6 +10,7 @@ script, rounded (shipping.py), so that the second can begin anywhere.
 """
 
 import argparse
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -62,18 +63,7 @@ FIRST = PretrainConfig(
     probe_every=0,
     bf16=True,
 )
-SECOND = PretrainConfig(
-    updates=16_384,
-    seed=1,
-    batch=32,
-    lr=3e-3,
-    warmup=200,
-    decay_share=0.5,
-    tail_share=0.125,
-    whole_from=8192,
-    probe_every=0,
-    bf16=True,
-)
+SECOND = replace(FIRST, updates=16_384, seed=1, decay_share=0.5, whole_from=8192)
 SCHEDULE = (Stage(0, SHORT_FIRST), Stage(640, EVERYTHING))
 
 

@@ -19,7 +19,7 @@ def test_a_distribution_of_hidden_states(at_once: int) -> None:
     draw = torch.Generator().manual_seed(0)
     hidden = torch.randn(3, 5, 8, generator=draw)
     matrix = torch.randn(8, 2000, generator=draw)
-    head = Head(lambda some: some @ matrix, 2000, at_once)
+    head = Head(lambda some: some @ matrix, at_once)
     whole, parts = (
         Distribution(hidden @ matrix, (3,)),
         Distribution(hidden, (3,), head=head),

@@ -41,7 +41,6 @@ class Head(NamedTuple):
     """What makes logits of hidden states, and of how many positions at once."""
 
     run: Callable[[Tensor], Tensor]
-    vocabulary: int
     at_once: int
 
 

@@ -32,7 +32,7 @@ def head_for(model: Model, rows: Iterable[Row], positions: int) -> Head | None:
     at_once = max(1, piece_bytes(model) // (len(table) * table.element_size()))
     if positions <= at_once or not all(map(is_content, rows)):
         return None
-    return Head(head, len(table), at_once)
+    return Head(head, at_once)
 
 
 def piece_bytes(model: Model) -> int:
@@ -53,8 +53,8 @@ def needs_summaries_only(decoder: Decoder) -> bool:
 
     WINO asks for one logit of each shadow, for which their head is run again.
     """
-    if type(decoder) in (Flow, ExtendedFlow):
-        rules = decoder.rules  # type: ignore[attr-defined]
+    if isinstance(decoder, Flow) and type(decoder) in (Flow, ExtendedFlow):
+        rules = decoder.rules
         entropy = getattr(rules, "commit_entropy", None)
         return rules.top_k is not None and rules.top_k <= KEPT and entropy is None
     if type(decoder) not in _DISCRETE or getattr(decoder, "temperature", 0) > 0:

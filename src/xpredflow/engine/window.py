@@ -68,7 +68,7 @@ class Window:
                 found = canvas.state.flatten(0, 1).index_select(0, share.there)
                 copy.flatten(0, 1).index_copy_(0, share.here, found.to(inputs.dtype))
         at, columns = self.positions, self.columns
-        read = model.hidden if is_hidden else model.logits  # type: ignore[attr-defined]
+        read = model.hidden if is_hidden else model.logits  # type: ignore[attr-defined]  (with a head apart)
         if self.kind.cfg_scale:
             logits = guided_logits(model, inputs, self.given, at, columns, self.kind.cfg_scale)
         elif cache is None or not self.kind.is_cached:

@@ -117,7 +117,7 @@ def _multiplication(
             offs=ends,
         )
     if kind == "cpu" and torch.compiler.is_compiling() and not torch.is_grad_enabled():
-        return lambda rows, weight: by_expert(rows, weight, ends)  # type: ignore[arg-type]
+        return lambda rows, weight: by_expert(rows, weight, ends)  # type: ignore[arg-type]  (not packed)
     if kind == "cpu" or torch.is_grad_enabled():
         counts = ends.diff(prepend=ends.new_zeros(1)).tolist()
         return lambda rows, weight: one_by_one(rows, weight, counts)

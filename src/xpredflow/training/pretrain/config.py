@@ -42,7 +42,7 @@ class PretrainConfig:
     )
     weight_decay: float = weight_decay(0.05, "both")
     bf16: bool = optimiser(
-        False, "multiply matrices in bfloat16: a third faster where the processor knows it"
+        False, "multiply matrices in bfloat16: faster where the processor knows it"
     )
     clip: float = gradient_clip()
     ema: float = optimiser(
