@@ -1,7 +1,8 @@
 """Pretrain the embedded model `small`, which begins as `tiny` and learns the long tasks too.
 
     python recipes/small.py --first    the first run: about 2 hours on a core
-    python recipes/small.py            the second, from what the first one ended with: hours
+    torchrun --nproc_per_node 2 recipes/small.py
+                                       the second, from what the first one ended with: on 2 cores
 
 Killed, the same command goes on where it was. runs/small/model is the result. The vocabulary gets
 more tokens, the model more width and depth, and from then on all four tasks are trained, half of
@@ -20,6 +21,7 @@ from sums import Sums
 
 from xpredflow.models import save
 from xpredflow.models.embedded import assets, load
+from xpredflow.processes import join_processes
 from xpredflow.tasks import GENERATED, Generated, Problem
 from xpredflow.tasks.generated.longmath.story import LARGEST_TOTAL
 from xpredflow.training.pretrain import PretrainConfig, Stage, pretrain
@@ -63,7 +65,7 @@ FIRST = PretrainConfig(
     probe_every=0,
     bf16=True,
 )
-SECOND = replace(FIRST, updates=16_384, seed=1, decay_share=0.5, whole_from=8192)
+SECOND = replace(FIRST, updates=5632, batch=48, seed=1, decay_share=0.7, whole_from=4608)
 SCHEDULE = (Stage(0, SHORT_FIRST), Stage(640, EVERYTHING))
 
 
@@ -96,7 +98,7 @@ def train(out: Path, config: PretrainConfig, start: Path, schedule: tuple[Stage,
         start=start,
         schedule=schedule,
         resume=(out / "state.pt").exists(),
-        watch=lambda now: print(now, flush=True),
+        watch=lambda now: print(now, flush=True) if join_processes().rank == 0 else None,
     )
     print(f"checkpoint: {done.checkpoint}")
 

@@ -3,7 +3,10 @@
 import atexit
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Share(NamedTuple):
@@ -79,6 +82,15 @@ def gathered(share: Share, mine: list) -> list:
     parts: list[list] = [[] for _ in range(share.world)]
     dist.all_gather_object(parts, mine)
     return [item for part in parts for item in part]
+
+
+def summed(values: "Tensor", share: Share) -> "Tensor":
+    """The sum over all processes, in place."""
+    if share.world > 1:
+        import torch.distributed as dist
+
+        dist.all_reduce(values)
+    return values
 
 
 def from_first(share: Share, value: Any) -> Any:

@@ -1,14 +1,21 @@
 """`xpredflow pretrain` as a user calls it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_run import SHAPE
+import torch
+from small_alignment import in_two
+from small_run import SHAPE, SMALL, begin
 from typer.testing import CliRunner
 
-from xpredflow import load
+from xpredflow import InputError, load
 from xpredflow.cli import app
+from xpredflow.processes import Share
+from xpredflow.training.pretrain.initialise import read_shape
+
+MIXTURE = {**read_shape("tiny-moe"), "num_hidden_layers": 2}
 
 
 def test_the_command_trains_and_resumes(tmp_path: Path) -> None:
@@ -30,6 +37,33 @@ def test_the_command_trains_and_resumes(tmp_path: Path) -> None:
     assert [pair for pair in zip(*files, strict=True) if pair[0] != pair[1]] == [
         ("updates = 20", "updates = 4")
     ]
+
+
+@pytest.mark.parametrize("shape", [SHAPE, MIXTURE])
+def test_two_processes_train_as_one(tmp_path: Path, shape: dict) -> None:
+    (tmp_path / "shape.json").write_text(json.dumps(shape))
+    options = ["--shape", str(tmp_path / "shape.json"), "--batch", "4", "-o", "vocabulary=600"]
+    options += ["--tokenizer-examples", "400", "--task", "minimath", "-o", "probe_every=0"]
+    options += ["--warmup", "2"]
+    alone = CliRunner().invoke(app, ["pretrain", str(tmp_path / "alone"), "-n", "4", *options])
+    assert alone.exit_code == 0, alone.stderr
+    first, second = in_two(
+        ["-m", "xpredflow", "pretrain", str(tmp_path / "two"), "-n", "4", *options]
+    )
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    assert "checkpoint: " in first.stdout
+    assert second.stdout == ""
+    logs = [json.loads((tmp_path / run / "log.jsonl").read_text()) for run in ("alone", "two")]
+    assert logs[1] == pytest.approx(logs[0], rel=1e-4)
+    weights = [load(tmp_path / run / "model").state_dict() for run in ("alone", "two")]
+    for name, value in weights[0].items():
+        torch.testing.assert_close(weights[1][name], value, atol=2e-3, rtol=1e-2)
+
+
+def test_rows_that_processes_cannot_share_out_are_refused(tmp_path: Path) -> None:
+    config = replace(SMALL, batch=4)
+    with pytest.raises(InputError, match="batch is 4, which 3 processes cannot share"):
+        begin(config, tmp_path, share=Share(0, 3))
 
 
 @pytest.mark.parametrize(

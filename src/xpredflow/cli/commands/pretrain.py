@@ -38,7 +38,7 @@ def pretrain(
     The run can be stopped at any time and resumed with the same result. At its end OUT/model is
     a checkpoint in the published layout, OUT/log.jsonl the losses, OUT/loss.png their plot and
     OUT/run.toml all settings, for --config. How the embedded models were made, with exercises and
-    stages, is in recipes/.
+    stages, is in recipes/. Under torchrun the processes share out the examples of each update.
 
     \b
     Examples:
@@ -47,6 +47,7 @@ def pretrain(
       xpredflow pretrain runs/small -n 500 --batch 16 --task minimath
       xpredflow pretrain runs/mine -n 2048 --shape my/config.json --vocabulary 1024
       xpredflow pretrain runs/longer -n 2048 --start runs/tiny/model --seed 1
+      torchrun --nproc_per_node 2 -m xpredflow pretrain runs/tiny --updates 8192
       xpredflow generate "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters." \\
           -m runs/tiny/model
     """
@@ -56,6 +57,7 @@ def pretrain(
     # what is said on the command line, fresh or not, replaces what the file says of it
     begin = {"start": start, "shape": shape} if start or shape else said.inputs
     from xpredflow.cli.training import set_threads, show_picture, watched
+    from xpredflow.processes import join_processes
     from xpredflow.training.pretrain.run import pretrain as run
     from xpredflow.training.pretrain.trainer import Progress
 
@@ -78,6 +80,8 @@ def pretrain(
             resume=resume,
             watch=show,
         )
+    if join_processes().rank > 0:
+        return
     if done.unprobed:
         typer.echo(f"note: programs were not probed: {done.unprobed}", err=True)
     typer.echo(f"checkpoint: {done.checkpoint}")

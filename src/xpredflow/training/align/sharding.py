@@ -84,10 +84,3 @@ def _precise(model: MaskedDiffusionModel) -> list[nn.Module]:
             for leaf, _ in module.named_parameters(recurse=False)
         )
     ]
-
-
-def summed(values: Float[Tensor, " N"], share: Share) -> Float[Tensor, " N"]:
-    """The sum over all processes."""
-    if share.world > 1:
-        dist.all_reduce(values)
-    return values

@@ -22,7 +22,7 @@ from xpredflow.models.loader import as_dtype, load
 from xpredflow.models.module_adapter import Wrapped
 from xpredflow.models.publication import published
 from xpredflow.models.spread import whole_tensor
-from xpredflow.processes import Share
+from xpredflow.processes import Share, summed
 from xpredflow.training.align.config import AlignConfig
 from xpredflow.training.align.consistency import Consistency, read_consistency
 from xpredflow.training.align.export import export
@@ -33,7 +33,7 @@ from xpredflow.training.align.on_policy import OnPolicyStates
 from xpredflow.training.align.optimizer import adamw, check_moments, set_rate
 from xpredflow.training.align.progress import SUMS, Drift, Progress, sums_of
 from xpredflow.training.align.readout import Readout
-from xpredflow.training.align.sharding import Placement, summed
+from xpredflow.training.align.sharding import Placement
 from xpredflow.training.align.state import file_state, restore, shard_state
 from xpredflow.training.common.answer_batches import (
     batch_at,

@@ -1,8 +1,8 @@
 """What moves the weights in pretraining: Muon for matrices, AdamW for the rest, expert biases.
 
 Muon (Jordan et al. 2024) takes momentum steps along the nearest orthogonal matrix. The one in
-torch.optim orthogonalises in bfloat16, which CPUs emulate slowly; this one stays in fp32. The step
-is scaled to the size of AdamW's (Moonlight, arXiv 2502.16982), so that both share one rate.
+torch.optim orthogonalises in bfloat16, which many CPUs emulate slowly; this one does so only when
+told to. The step is scaled to the size of AdamW's (Moonlight, arXiv 2502.16982), so that both share one rate.
 """
 
 from collections import defaultdict
@@ -15,12 +15,16 @@ from torch import Tensor, nn
 
 from xpredflow.models import MaskedDiffusionModel
 from xpredflow.models.experts import Router
+from xpredflow.processes import Share, summed
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # quintic that pulls all singular values towards 1
 
 
 def orthogonalise(matrices: Float[Tensor, "K R C"], rounds: int = 5) -> Float[Tensor, "K R C"]:
-    """Roughly U Vᵀ of each U Σ Vᵀ, by Newton-Schulz iterations on the shorter side."""
+    """Roughly U Vᵀ of each U Σ Vᵀ, by Newton-Schulz iterations on the shorter side.
+
+    Rough enough for bfloat16, as Muon's authors do it: the matrices' own precision decides.
+    """
     tall = matrices.shape[-2] > matrices.shape[-1]
     x = matrices.mT if tall else matrices
     x = x / (x.flatten(1).norm(dim=1).view(-1, 1, 1) + 1e-7)
@@ -35,8 +39,15 @@ class Muon(torch.optim.Optimizer):
     """For the matrices of the hidden layers; stacks of matrices are treated one by one."""
 
     def __init__(
-        self, parameters: Iterable[Tensor], lr: float, momentum: float, weight_decay: float
+        self,
+        parameters: Iterable[Tensor],
+        lr: float,
+        momentum: float,
+        weight_decay: float,
+        products: torch.dtype = torch.float32,
     ) -> None:
+        """`products` is what the matrices are multiplied in while they are orthogonalised."""
+        self.products = products
         defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
         super().__init__(parameters, defaults)
 
@@ -55,7 +66,7 @@ class Muon(torch.optim.Optimizer):
         directions = [self._momentum(p, group["momentum"]) for p in parameters]
         flat = torch.cat([d.reshape(-1, *d.shape[-2:]) for d in directions])
         scale = 0.2 * max(flat.shape[-2:]) ** 0.5
-        steps = orthogonalise(flat).split([d.numel() // flat[0].numel() for d in directions])
+        steps = orthogonalise(flat.to(self.products)).to(flat.dtype).split([d.numel() // flat[0].numel() for d in directions])
         for parameter, step in zip(parameters, steps, strict=True):
             parameter.mul_(1 - group["lr"] * group["weight_decay"])
             parameter.add_(step.view_as(parameter), alpha=-group["lr"] * scale)
@@ -72,7 +83,10 @@ class Muon(torch.optim.Optimizer):
 
 
 def make_optimizers(
-    model: MaskedDiffusionModel, lr: float, weight_decay: float
+    model: MaskedDiffusionModel,
+    lr: float,
+    weight_decay: float,
+    products: torch.dtype = torch.float32,
 ) -> list[torch.optim.Optimizer]:
     """Muon for the matrices between embedding and head, AdamW for everything else."""
     layers, _, _ = model.trunk()
@@ -80,7 +94,7 @@ def make_optimizers(
     others = [p for p in model.parameters() if p not in inner]
     matrices = [p for p in model.parameters() if p in inner]
     return [
-        Muon(matrices, lr, momentum=0.95, weight_decay=weight_decay),
+        Muon(matrices, lr, momentum=0.95, weight_decay=weight_decay, products=products),
         torch.optim.AdamW(others, lr, betas=(0.9, 0.98), weight_decay=weight_decay, fused=True),
     ]
 
@@ -92,8 +106,13 @@ class Balance:
     without routers has nothing to balance. Counts what each router chose since the last step.
     """
 
-    def __init__(self, model: nn.Module, rate: float = 1e-3) -> None:
-        self.rate = rate
+    def __init__(
+        self,
+        model: nn.Module,
+        rate: float = 1e-3,
+        share: Share = Share(),  # noqa: B008  (immutable)
+    ) -> None:
+        self.rate, self.share = rate, share
         self.counts: dict[Router, Tensor] = {}
         for module in model.modules():
             if isinstance(module, Router):
@@ -108,6 +127,6 @@ class Balance:
     def step(self) -> None:
         """Move every bias one notch towards an even load."""
         for router, count in self.counts.items():
-            load = count.float()
+            load = summed(count.float(), self.share)
             router.expert_bias += self.rate * (load.mean() - load).sign()
         self.counts.clear()

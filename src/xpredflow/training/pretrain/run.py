@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from xpredflow.errors import InputError
+from xpredflow.processes import from_first, join_processes
 from xpredflow.sandbox import Sandbox
 from xpredflow.training.common.plots import plot_losses
 from xpredflow.training.common.runs import follow
@@ -52,7 +53,7 @@ def pretrain(
         done = pretrain(config, "runs/small", tasks=["minimath"], model_config="tiny")
         model = load(done.checkpoint)
     """
-    out = Path(out)
+    out, share = Path(out), join_processes()
     sources = tuple(make_source(task) for task in tasks)
     box, unprobed = _sandbox(sources)
     with box as sandbox:
@@ -66,11 +67,14 @@ def pretrain(
             initialise=initialise,
             resume=resume,
             judge=None if sandbox is None else sandbox.runner,
+            share=share,
         )
         follow(training, watch, training.run.stoppable(lambda: training.step))
-    training.finish(out / "model")
+    if share.rank == 0:
+        training.finish(out / "model")
     log, picture = training.run.log_path, out / "loss.png"
-    drawn = plot_losses(log, picture)
+    drawn = share.rank == 0 and plot_losses(log, picture)
+    from_first(share, None)  # the checkpoint is there when any of them returns
     return Pretrained(out / "model", log, picture if drawn else None, unprobed)
 
 

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from xpredflow.errors import InputError
 from xpredflow.evaluation import Job, evaluate_job
 from xpredflow.models import MaskedDiffusionModel, build, save
 from xpredflow.models.digests import weights_digest
+from xpredflow.processes import Share, from_first, summed
 from xpredflow.tasks import Runner, Task
 from xpredflow.training.common.answer_batches import BATCHES_PER_CHUNK
 from xpredflow.training.common.masking import TextBatch, draw_masks, masked_cross_entropy
@@ -83,14 +86,24 @@ class Pretraining:
         resume: bool = False,
         save_every: int = SAVE_EVERY,
         judge: Runner | None = None,
+        share: Share = Share(),  # noqa: B008  (immutable)
     ) -> None:
-        """`judge` runs programs in the probes; without it, tasks that need it are left out."""
+        """`judge` runs programs in the probes; without it, tasks that need it are left out.
+
+        Several processes share out the rows of each batch; the first one writes and probes.
+        """
+        if config.batch % share.world:
+            raise InputError(
+                f"batch is {config.batch}, which {share.world} processes cannot share out evenly:"
+                f" give a multiple of {share.world}"
+            )
         if (model_config is None) == (start is None):
             raise InputError(
                 "a run begins with a fresh model or with a checkpoint: give model_config (--shape)"
                 " or start (--start), one of the two"
             )
         self.config, self.directory, self.save_every = config, directory, save_every
+        self.share = share
         self.tasks, self.judge = tasks, judge  # probed are these, whatever later stages draw from
         self.stages = [
             (stage.from_update, tuple(map(make_source, stage.sources)))
@@ -106,17 +119,20 @@ class Pretraining:
         # the tasks of later stages
         later = ("updates", "decay_share", "probe_every", "schedule", "whole_from")
         about = RunFile("pretrain", config, inputs, checks=checks)
-        self.run = Run(directory, about, resume, may_change=later)
+        self.run = Run(directory, about, resume, may_change=later, share=share)
+        # a killed run may have left a tokenizer for another vocabulary
+        if shape is not None and not self.run.begun and self.run.writes:
+            learn_tokenizer(directory, tasks, config.vocabulary, config.tokenizer_examples)
+        from_first(share, None)  # nobody reads it before it is there
         if shape is not None:
-            if not self.run.begun:  # a killed run may have left one for another vocabulary
-                learn_tokenizer(directory, tasks, config.vocabulary, config.tokenizer_examples)
             self.model = fresh_model(directory, shape, config.seed, initialise)
         else:
             self.model = given_model(directory, str(start))
         self.mixture = _mixture(directory, tasks, config.seed)
         self.average = {n: p.detach().clone() for n, p in self.model.named_parameters()}
-        self.optimizers = make_optimizers(self.model, config.lr, config.weight_decay)
-        self.balance = Balance(self.model)
+        products = torch.bfloat16 if config.bf16 else torch.float32
+        self.optimizers = make_optimizers(self.model, config.lr, config.weight_decay, products)
+        self.balance = Balance(self.model, share=share)
         self.step = 0
         self.losses: list[float] = []  # since the last report
         self.rights: list[float] = []
@@ -164,7 +180,7 @@ class Pretraining:
 
     def _report(self, pace: float) -> Progress:
         every = self.config.probe_every
-        probed = every > 0 and self.step % every == 0
+        probed = every > 0 and self.step % every == 0 and self.run.writes
         now = Progress(
             self.step,
             sum(self.losses) / len(self.losses),
@@ -201,9 +217,13 @@ class Pretraining:
             tail_share=config.tail_share if self.step >= config.whole_from else 0.0,
         )
         device = self.model.embedding.device
+        own = noisy.rows(slice(self.share.rank, None, self.share.world)).to(device)
         with torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-            loss, right = masked_cross_entropy(self.model, noisy.to(device))
+            loss, right = masked_cross_entropy(self.model, own)
+        loss = loss * (own.candidates.sum() / noisy.candidates.sum())
         loss.backward()
+        right = right * (own.asked.sum() / noisy.asked.sum())
+        loss, right = self._shared_out(torch.stack([loss.detach(), right]))
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -217,6 +237,17 @@ class Pretraining:
             for name, value in self.model.named_parameters():
                 self.average[name].lerp_(value, 1 - decay)
         return loss.item(), right.item()
+
+    def _shared_out(self, seen: Float[Tensor, " 2"]) -> Float[Tensor, " 2"]:
+        """Everybody's gradients and figures, added up in every process by one message."""
+        if self.share.world == 1:
+            return seen
+        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+        parts = [seen, *gradients]
+        flat = summed(torch.cat([part.flatten() for part in parts]), self.share)
+        for part, total in zip(parts, flat.split([p.numel() for p in parts]), strict=True):
+            part.copy_(total.view_as(part))
+        return seen
 
     def finish(self, directory: Path, dtype: torch.dtype = torch.float16) -> None:
         """Write the averaged weights as a checkpoint in the published layout."""

@@ -15,15 +15,15 @@ from xpredflow.tasks.generated.minicode.operations import VARIABLE
 from xpredflow.tasks.generated.minicode.pipeline import Pipeline, Step
 
 # Names that requests do not use; all are free, and all must agree wherever they stand.
-TEST_NAMES = ("ok", "want", "fits", "good", "keep", "valid")
-CHANGE_NAMES = ("change", "apply", "modify", "next", "adapt", "work")
-STAGE_NAMES = ("stage", "start", "inner", "middle", "base", "rest", "chain", "prep")
+TEST_NAMES = ("ok", "fits", "good", "valid")
+CHANGE_NAMES = ("change", "apply", "modify", "adapt")
+STAGE_NAMES = ("stage", "inner", "middle", "base", "chain")
 LISTS = {"numbers": ("nums", "data", "xs"), "words": ("words", "names", "texts")}
 
 
 def helpers(p: Pipeline, rng: Random) -> list[str]:
     """A small function per step, and a loop that calls them on each element."""
-    tests, changes = (rng.sample(_free(names, p), 4) for names in (TEST_NAMES, CHANGE_NAMES))
+    tests, changes = (rng.sample(_free(names, p), 3) for names in (TEST_NAMES, CHANGE_NAMES))
     into = rng.choice(NUMBER_NAMES if p.result.add else LIST_NAMES)
     v = rng.choice(p.family.loop_names)
     lines, body, depth = [], [], 0
