@@ -65,7 +65,7 @@ FIRST = PretrainConfig(
     probe_every=0,
     bf16=True,
 )
-SECOND = replace(FIRST, updates=5632, batch=48, seed=1, decay_share=0.7, whole_from=4608)
+SECOND = replace(FIRST, updates=5120, batch=48, seed=1, decay_share=0.85, whole_from=4352)
 SCHEDULE = (Stage(0, SHORT_FIRST), Stage(640, EVERYTHING))
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -31,22 +32,36 @@ def test_the_view_to_the_left_shows_two_neighbours_and_then_the_prompt() -> None
     torch.testing.assert_close(seen[0, :, 8:], torch.tensor(expected))
 
 
-def test_what_stands_to_the_right_changes_nothing() -> None:
+def test_the_view_of_the_prefix_sums_what_is_unsure_and_unsettled_before() -> None:
+    c, t = torch.tensor([[0.5, 0.6, 0.7]]), torch.tensor([[0.1, 0.2, 0.3]])
+    signals, rho = synthetic_signals(c), torch.tensor([0.25])
+    seen = view("prefix", signals, t, rho)
+    assert seen.shape[-1] == view_size("prefix") == 14
+    assert torch.equal(seen[..., :12], view("left", signals, t, rho))
+    expected = [[0, 0], [0.5 / 1.5, 0.9 / 1.9], [0.9 / 1.9, 1.7 / 2.7]]
+    torch.testing.assert_close(seen[0, :, 12:], torch.tensor(expected))
+
+
+@pytest.mark.parametrize("kind", ["left", "prefix"])
+def test_what_stands_to_the_right_changes_nothing(kind: str) -> None:
     c, t = torch.rand(2, 2, 6, generator=torch.Generator().manual_seed(0))
     rho = torch.zeros(2)
-    whole = view("left", synthetic_signals(c), t, rho)
-    short = view("left", synthetic_signals(c[:, :1]), t[:, :1], rho)
+    whole = view(kind, synthetic_signals(c), t, rho)
+    short = view(kind, synthetic_signals(c[:, :1]), t[:, :1], rho)
     assert torch.equal(short, whole[:, :1])
     with pytest.raises(InputError, match="did you mean 'left'"):
         view_size("lef")
 
 
-def test_a_policy_with_another_view_is_trained_saved_and_decodes(tmp_path: Path) -> None:
-    config = replace(SMALL, view="left", updates=1)
+@pytest.mark.parametrize("kind", ["left", "prefix"])
+def test_a_policy_with_another_view_is_trained_saved_and_decodes(
+    tmp_path: Path, kind: Literal["left", "prefix"]
+) -> None:
+    config = replace(SMALL, view=kind, updates=1)
     training = PolicyTraining(toy_setup(config), POOL, tmp_path)
     assert len(list(training)) == 2
     again = load_policy(tmp_path / "policy").network
-    assert again.config.view == "left"
+    assert again.config.view == kind
     assert same_weights(again, training.network)
     policy = f"learned:{tmp_path / 'policy'}"
     together = generate(toy_model(), prompts(3), policy=policy, gen_length=8)

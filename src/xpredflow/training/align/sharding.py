@@ -8,9 +8,7 @@ import re
 from collections.abc import Mapping
 
 import torch
-import torch.distributed as dist
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 

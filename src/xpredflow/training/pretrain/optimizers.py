@@ -2,7 +2,8 @@
 
 Muon (Jordan et al. 2024) takes momentum steps along the nearest orthogonal matrix. The one in
 torch.optim orthogonalises in bfloat16, which many CPUs emulate slowly; this one does so only when
-told to. The step is scaled to the size of AdamW's (Moonlight, arXiv 2502.16982), so that both share one rate.
+told to. The step is scaled to the size of AdamW's (Moonlight, arXiv 2502.16982), so that both
+share one rate.
 """
 
 from collections import defaultdict
@@ -66,7 +67,11 @@ class Muon(torch.optim.Optimizer):
         directions = [self._momentum(p, group["momentum"]) for p in parameters]
         flat = torch.cat([d.reshape(-1, *d.shape[-2:]) for d in directions])
         scale = 0.2 * max(flat.shape[-2:]) ** 0.5
-        steps = orthogonalise(flat.to(self.products)).to(flat.dtype).split([d.numel() // flat[0].numel() for d in directions])
+        steps = (
+            orthogonalise(flat.to(self.products))
+            .to(flat.dtype)
+            .split([d.numel() // flat[0].numel() for d in directions])
+        )
         for parameter, step in zip(parameters, steps, strict=True):
             parameter.mul_(1 - group["lr"] * group["weight_decay"])
             parameter.add_(step.view_as(parameter), alpha=-group["lr"] * scale)
