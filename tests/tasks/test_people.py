@@ -94,6 +94,16 @@ def test_function_names_collide_with_nothing_that_an_answer_uses():
     assert len(names) > 1000
 
 
+def test_arguments_are_often_made_up_in_training_and_never_in_evaluation():
+    pool = people.NUMBER_ARGUMENTS
+    drawn = [people.draw_argument(Random(seed), pool, reserved=False) for seed in range(1000)]
+    made_up = [name for name in drawn if name not in pool.seen]
+    assert 400 < len(made_up) < 600
+    assert all(name.isidentifier() for name in made_up)
+    kept = {people.draw_argument(Random(seed), pool, reserved=True) for seed in range(200)}
+    assert kept == set(pool.reserved)
+
+
 def test_a_cast_has_different_people():
     for seed in range(300):
         names, thing = draw_cast(Random(seed), 3, reserved=True)

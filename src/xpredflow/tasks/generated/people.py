@@ -137,16 +137,23 @@ def draw_cast(rng: Random, count: int, reserved: bool) -> tuple[tuple[str, ...],
 def draw_function(rng: Random, reserved: bool, short: bool = False) -> str:
     """The name of a function: a noun, and a verb unless it is to be short."""
     verb, noun = VERBS.draw(rng, reserved), NOUNS.draw(rng, reserved)
-    if not reserved and rng.random() < 0.3:
+    if not reserved and rng.random() < 0.4:
         noun = invent(rng)
     both = (f"{verb}_{noun}", f"{verb}_{noun}", f"{verb}_{noun}", f"{noun}_{verb}", noun)
     return noun if short else rng.choice(both)
 
 
-def invent(rng: Random) -> str:
-    """A word of one to three syllables that nobody knows."""
+def draw_argument(rng: Random, pool: Pool, reserved: bool) -> str:
+    """Of a function; in training, half of them are made up."""
+    if not reserved and rng.random() < 0.5:
+        return invent(rng, (1, 1, 2)) + "s"
+    return pool.draw(rng, reserved)
+
+
+def invent(rng: Random, syllables: tuple[int, ...] = (1, 2, 2, 3)) -> str:
+    """A word of so many syllables that nobody knows."""
     parts = (_ONSETS, _VOWELS, _CODAS)
-    word = "".join(rng.choice(part) for _ in range(rng.choice((1, 2, 2, 3))) for part in parts)
+    word = "".join(rng.choice(part) for _ in range(rng.choice(syllables)) for part in parts)
     return word if len(word) > 2 else word + "lo"
 
 

@@ -10,6 +10,7 @@ from xpredflow.tasks.generated.people import (
     WORD_ARGUMENTS,
     Pool,
     address,
+    draw_argument,
     draw_function,
 )
 
@@ -108,7 +109,7 @@ def rename(pipeline: Pipeline, rng: Random, reserved: bool) -> Pipeline:
     arguments = NUMBER_ARGUMENTS if pipeline.family is NUMBERS else WORD_ARGUMENTS
     # Kept words are spelt in more tokens: with a long name, three steps may not fit the response.
     name = draw_function(rng, reserved, short=reserved and len(pipeline.steps) > 2)
-    return replace(pipeline, name=name, argument=arguments.draw(rng, reserved))
+    return replace(pipeline, name=name, argument=draw_argument(rng, arguments, reserved))
 
 
 def ask(pipeline: Pipeline, style: str, rng: Random, reserved: bool) -> str:
