@@ -2,6 +2,7 @@
 
     python recipes/align_small.py                      runs/small/model, about 40 minutes on a core
     python recipes/align_small.py recipes/small-1      from other weights
+    python recipes/align_small.py --answers people     only one half of the answers, on another core
 
 Killed, the same command goes on where it was. runs/small-aligned/model is the result. Half of the
 requests are as people write them. The answers are those of threshold decoding, which the flow
@@ -9,6 +10,7 @@ equals before alignment; states that lead there are shown too, half of them in b
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 from xpredflow.models.embedded import load
@@ -19,9 +21,10 @@ from xpredflow.training.self_generate import self_generate
 
 RUNS = Path("runs")
 SHORT, LONG = ("minicode", "minimath"), ("longcode", "longmath")
-ANSWERS = {SHORT: 1600, LONG: 2400}  # prompts of each split; the wrong answers are left out
+SPLITS = ("train", "people")  # in the grammar's words, and as people write
+ANSWERS = {SHORT: 1000, LONG: 1200}  # prompts of each split; the wrong answers are left out
 CONFIG = AlignConfig(
-    updates=500,
+    updates=400,
     lr=3e-4,
     clean_entropy=0.3,
     on_policy=0.5,
@@ -32,12 +35,12 @@ CONFIG = AlignConfig(
 )
 
 
-def answers(start: str) -> list[Path]:
+def answers(start: str, splits: tuple[str, ...] = SPLITS) -> list[Path]:
     """The model's own right answers to all four tasks, asked for in both ways."""
     model, files = load(start, dtype="float32"), []
     for names, count in ANSWERS.items():
         tasks = tuple(map(make_task, names))
-        for split in ("train", "people"):
+        for split in splits:
             file = RUNS / f"small-{'short' if names == SHORT else 'long'}-{split}.jsonl"
             prompts = TaskPrompts(tasks, split)
             kept = self_generate(
@@ -55,13 +58,19 @@ def answers(start: str) -> list[Path]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(usage="python recipes/align_small.py [START]")
+    parser = argparse.ArgumentParser(
+        usage="python recipes/align_small.py [START] [--answers SPLIT]"
+    )
     parser.add_argument("start", nargs="?", default="runs/small/model", help="a checkpoint")
-    start = parser.parse_args().start
+    parser.add_argument("--answers", choices=SPLITS, help="make these answers and nothing else")
+    given = parser.parse_args()
+    if given.answers:
+        answers(given.start, (given.answers,))
+        sys.exit()
     out = RUNS / "small-aligned"
     done = align(
-        start,
-        answers(start),
+        given.start,
+        answers(given.start),
         CONFIG,
         out=out,
         resume=(out / "state.pt").exists(),
