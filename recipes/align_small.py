@@ -1,7 +1,7 @@
 """Align `small` on its own right answers, whole and in blocks.
 
     python recipes/align_small.py                      runs/small/model, about 40 minutes on a core
-    python recipes/align_small.py recipes/small-1      from other weights
+    python recipes/align_small.py recipes/small-2      from other weights
     python recipes/align_small.py --answers people     only one half of the answers, on another core
 
 Killed, the same command goes on where it was. runs/small-aligned/model is the result. Half of the
@@ -22,7 +22,7 @@ from xpredflow.training.self_generate import self_generate
 RUNS = Path("runs")
 SHORT, LONG = ("minicode", "minimath"), ("longcode", "longmath")
 SPLITS = ("train", "people")  # in the grammar's words, and as people write
-ANSWERS = {SHORT: 1000, LONG: 1200}  # prompts of each split; the wrong answers are left out
+ANSWERS = {SHORT: 800, LONG: 900}  # prompts of each split; the wrong answers are left out
 CONFIG = AlignConfig(
     updates=400,
     lr=3e-4,

@@ -1,6 +1,6 @@
 """Make a checkpoint small enough to come with the package.
 
-    python recipes/shipping.py runs/small-1/model recipes/small-1
+    python recipes/shipping.py runs/small/model src/xpredflow/assets/small
 
 Every row of a matrix is rounded to multiples of a power of two, 511 of them at most, and stored as
 float16 in the published layout as before. Such numbers have few digits: a wheel, which is a zip

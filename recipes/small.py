@@ -1,19 +1,21 @@
 """Pretrain the embedded model `small`, which begins as `tiny` and learns the long tasks too.
 
-    python recipes/small.py --first    the first run: about 2 hours on a core
-    torchrun --nproc_per_node 2 recipes/small.py
-                                       two more, from what it ended with: 80 minutes on 2 cores
+    torchrun --nproc_per_node 2 recipes/small.py --from-tiny    all of it: hours on 2 cores
+    torchrun --nproc_per_node 2 recipes/small.py                from recipes/small-2: two hours
 
 Killed, the same command goes on where it was. runs/small/model is the result. The vocabulary gets
-more tokens, the model more width and depth, and from then on all four tasks are trained, half of
-the requests as people write them. The weights that the first run ended with are kept beside this
-script, rounded (shipping.py), so that the others can begin anywhere. Before the third the tokenizer
-learns to spell every word alike wherever it stands (spelling.py), so that any can be copied.
+more tokens, spells every word alike wherever it stands (spelling.py), so that any can be copied,
+and the model gets more width and depth. Then everything is trained, half of the requests as people
+write them: in --from-tiny first all lengths, then short answers alone, which are cheap and need all
+that a long one needs but its length, then all lengths again. Weights that an earlier version of
+this recipe ended with are kept in small-2, rounded (shipping.py); docs/embedded.md says how they
+were made.
 """
 
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -26,22 +28,42 @@ from xpredflow.models import save
 from xpredflow.models.embedded import assets, load
 from xpredflow.processes import from_first, join_processes
 from xpredflow.tasks import GENERATED, Generated, Problem
+from xpredflow.tasks.generated.longcode.task import LongCode
 from xpredflow.tasks.generated.longmath.story import LARGEST_TOTAL
+from xpredflow.tasks.generated.longmath.story import draw as draw_story
+from xpredflow.tasks.generated.longmath.task import LongMath
+from xpredflow.tasks.generated.minicode.draw import draw
+from xpredflow.tasks.generated.splits import RESPONSE_LENGTH
 from xpredflow.training.pretrain import PretrainConfig, Stage, pretrain
 
 RUNS = Path("runs")
-KEPT = Path(__file__).parent / "small-1"  # what the first run ended with
+KEPT = Path(__file__).parent / "small-2"  # weights on the way
 SHAPE = {"d_model": 160, "n_heads": 5, "n_kv_heads": 5, "n_layers": 8, "mlp_hidden_size": 480}
+FEW_EQUATIONS = {1: (2, 2), 2: (3, 3), 3: (3, 4)}
 VOCABULARY = 1280
 EXAMPLES = 3000  # of each task, that the vocabulary is learned from
+
+
+class ShortCode(LongCode):
+    """What longcode asks for, of minicode's shorter pipelines."""
+
+    name, response_length = "shortcode", 96
+    pipelines = staticmethod(draw)
+
+
+class ShortMath(LongMath):
+    """What longmath asks for, in two to four equations."""
+
+    name, response_length = "shortmath", RESPONSE_LENGTH
+    stories = replace(LongMath.stories, draw=partial(draw_story, equations=FEW_EQUATIONS))
 
 
 class AsPeopleWrite:
     """A task whose training requests come in many words, with names that nobody knows."""
 
-    def __init__(self, task: str) -> None:
-        self.task: Generated = GENERATED[task]()
-        self.name, self.response_length = f"{task}-people", self.task.response_length
+    def __init__(self, task: Generated) -> None:
+        self.task = task
+        self.name, self.response_length = f"{task.name}-people", task.response_length
 
     def problem(self, split: str, index: int) -> Problem:
         """A training problem, whatever split is asked for."""
@@ -52,11 +74,16 @@ class AsPeopleWrite:
         return self.task.answer(problem, rng)
 
 
-CODE, MATH, LONG_CODE, LONG_MATH = (AsPeopleWrite(name) for name in GENERATED)
+TASKS: list[Generated] = [make() for make in GENERATED.values()]
+CODE, MATH, LONG_CODE, LONG_MATH = map(AsPeopleWrite, TASKS)
+SHORT = (ShortCode(), ShortMath())
+SHORT_CODE, SHORT_MATH = map(AsPeopleWrite, SHORT)
 SUMS = Sums(LARGEST_TOTAL)
 SHORT_FIRST = (CODE, MATH, "minicode", "minimath", CODE, MATH, "longcode", "longmath")
 EVERYTHING = (CODE, MATH, "longcode", "longmath", LONG_CODE, LONG_MATH, SUMS)
 EVERYTHING += ("minicode", MATH, LONG_CODE, LONG_MATH, "longcode", "longmath", "minimath")
+# half the length, and all that a long answer needs but its length
+SHORT_ONLY = (CODE, MATH, SHORT_CODE, SHORT_MATH, "minicode", "minimath", *SHORT, SHORT_CODE, SUMS)
 FIRST = PretrainConfig(
     updates=5760,
     batch=32,
@@ -68,34 +95,26 @@ FIRST = PretrainConfig(
     probe_every=0,
     bf16=True,
 )
-SECOND = replace(FIRST, updates=1792, batch=48, seed=1, decay_share=0.0, whole_from=1792)
-THIRD = replace(SECOND, updates=2944, seed=2, lr=2.4e-3, warmup=64, decay_share=0.97)
-THIRD = replace(THIRD, whole_from=2496)
+SHORTER = replace(FIRST, updates=3600, batch=48, seed=3, lr=2e-3, warmup=64, decay_share=0.0)
+SHORTER = replace(SHORTER, whole_from=3600)
+LAST = replace(SHORTER, updates=5120, seed=4, decay_share=0.95, whole_from=4352)
 KNOWN = 20  # how often a word must stand in the examples to be known with its space
 SCHEDULE = (Stage(0, SHORT_FIRST), Stage(640, EVERYTHING))
 
 
 def begin(directory: Path) -> Path:
-    """`tiny` with a longer vocabulary and more room, as a checkpoint."""
-    if not (directory / "config.json").exists():
-        extend_tokenizer(assets("tiny"), _all_texts(), VOCABULARY, directory)
-        save(grow(load("tiny", dtype="float32"), directory, SHAPE, seed=0), directory)
-    return directory
-
-
-def respell(checkpoint: Path, directory: Path) -> Path:
-    """The same model with a tokenizer that spells every word alike, as a checkpoint."""
+    """`tiny` with a longer vocabulary, spelt alike, and more room, as a checkpoint."""
     share = join_processes()
     if share.rank == 0 and not (directory / "config.json").exists():
-        spell_alike(checkpoint, _all_texts(), KNOWN, directory)
-        save(grow(load(str(checkpoint), dtype="float32"), directory, {}, seed=0), directory)
+        extend_tokenizer(assets("tiny"), _all_texts(), VOCABULARY, directory / "extended")
+        spell_alike(directory / "extended", _all_texts(), KNOWN, directory)
+        save(grow(load("tiny", dtype="float32"), directory, SHAPE, seed=0), directory)
     from_first(share, None)
     return directory
 
 
 def _all_texts() -> Iterator[str]:
-    tasks: list[Generated] = [make() for make in GENERATED.values()]
-    sources = chain.from_iterable((task, AsPeopleWrite(task.name)) for task in tasks)
+    sources = chain.from_iterable((task, AsPeopleWrite(task)) for task in TASKS)
     return chain.from_iterable(map(_texts, sources))
 
 
@@ -122,12 +141,11 @@ def train(out: Path, config: PretrainConfig, start: Path, schedule: tuple[Stage,
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(usage="python recipes/small.py [--first]")
-    parser.add_argument("--first", action="store_true", help="from tiny, not from the first run")
-    if parser.parse_args().first:
+    parser = argparse.ArgumentParser(usage="torchrun recipes/small.py [--from-tiny]")
+    parser.add_argument("--from-tiny", action="store_true", help="not from recipes/small-2")
+    start = KEPT
+    if parser.parse_args().from_tiny:
         train(RUNS / "small-1", FIRST, begin(RUNS / "small-1" / "start"), SCHEDULE)
-    else:
-        everything = (Stage(0, EVERYTHING),)
-        train(RUNS / "small-2", SECOND, KEPT, everything)
-        start = respell(RUNS / "small-2" / "model", RUNS / "small" / "start")
-        train(RUNS / "small", THIRD, start, everything)
+        start = RUNS / "small-1" / "model"
+    train(RUNS / "small-short", SHORTER, start, (Stage(0, SHORT_ONLY),))
+    train(RUNS / "small", LAST, RUNS / "small-short" / "model", (Stage(0, EVERYTHING),))

@@ -1,9 +1,10 @@
 """The recipe of `small`: what it trains on, and that its answers fit the room they have."""
 
+import re
 from random import Random
 
 import pytest
-from small import EVERYTHING, FIRST, SCHEDULE, SHORT_FIRST, AsPeopleWrite
+from small import EVERYTHING, FIRST, SCHEDULE, SHORT, SHORT_FIRST, SHORT_ONLY, AsPeopleWrite
 
 from xpredflow.tasks import GENERATED
 from xpredflow.tasks.generated.people import NAMES
@@ -12,7 +13,7 @@ from xpredflow.training.pretrain.batches import make_source
 
 @pytest.mark.parametrize("task", GENERATED)
 def test_people_s_requests_are_training_problems_with_right_answers(task: str) -> None:
-    source = AsPeopleWrite(task)
+    source = AsPeopleWrite(GENERATED[task]())
     assert make_source(source) is source
     problem = source.problem("train", 5)
     assert problem == GENERATED[task]().problem("people", 5)
@@ -26,6 +27,22 @@ def test_every_stage_has_all_tasks_and_the_last_one_all_of_them_twice() -> None:
         assert {name.removesuffix("-people") for name in names} >= set(GENERATED)
     assert {make_source(s).name for s in EVERYTHING} >= {f"{name}-people" for name in GENERATED}
     assert SCHEDULE[-1].from_update < FIRST.updates
+
+
+def test_short_answers_need_what_long_ones_need_in_less_room() -> None:
+    for source in map(make_source, SHORT_ONLY):
+        room = getattr(source, "response_length", 0)
+        assert room < GENERATED["longcode"]().response_length
+    names = [make_source(source).name for source in SHORT_ONLY]
+    assert {"shortcode", "shortmath", "shortcode-people", "shortmath-people"} <= set(names)
+    code, math = (source for source in SHORT_ONLY if source in SHORT)
+    assert not isinstance(code, str)
+    assert not isinstance(math, str)
+    for index in range(50):
+        answer = code.answer(code.problem("train", index), Random(index))
+        assert 3 <= str(answer).count("def ") <= 4
+        answer = math.answer(math.problem("train", index), Random(index))
+        assert len(re.findall(r"\d=\d", str(answer))) in (2, 3, 4)
 
 
 def test_sums_reach_as_far_as_three_people_s_total() -> None:

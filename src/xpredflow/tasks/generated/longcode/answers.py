@@ -14,7 +14,8 @@ from xpredflow.tasks.generated.minicode.answers import (
 from xpredflow.tasks.generated.minicode.operations import VARIABLE
 from xpredflow.tasks.generated.minicode.pipeline import Pipeline, Step
 
-# Names that requests do not use; all are free, and all must agree wherever they stand.
+# Names that requests do not use; all are free, and all must agree wherever they stand. What helpers
+# call their argument, and stages their list and its elements, is the same in the whole answer.
 TEST_NAMES = ("ok", "fits", "good", "valid")
 CHANGE_NAMES = ("change", "apply", "modify", "adapt")
 STAGE_NAMES = ("stage", "inner", "middle", "base", "chain")
@@ -25,12 +26,11 @@ def helpers(p: Pipeline, rng: Random) -> list[str]:
     """A small function per step, and a loop that calls them on each element."""
     tests, changes = (rng.sample(_free(names, p), 3) for names in (TEST_NAMES, CHANGE_NAMES))
     into = rng.choice(NUMBER_NAMES if p.result.add else LIST_NAMES)
-    v = rng.choice(p.family.loop_names)
+    v, own = rng.choices(p.family.loop_names, k=2)
     lines, body, depth = [], [], 0
     for step in p.steps:
         name = (changes if step.change else tests).pop()
         more = f", {VARIABLE}" if _takes_k(step) else ""
-        own = rng.choice(p.family.loop_names)
         lines += [f"def {name}({own}{more}):", f"{INDENT}return {_value(step, own)}"]
         call = f"{name}({v}{more})"
         body.append(INDENT * depth + (f"{v} = {call}" if step.change else f"if {call}:"))
@@ -51,10 +51,9 @@ def helpers(p: Pipeline, rng: Random) -> list[str]:
 def stages(p: Pipeline, rng: Random) -> list[str]:
     """A function of the whole list per step, each of which calls the one before it."""
     names = rng.sample(_free(STAGE_NAMES, p), len(p.steps))
+    argument, v = rng.choice(LISTS[p.family.name]), rng.choice(p.family.loop_names)
     lines, before, more = [], "", ""
     for step, name in zip(p.steps, names, strict=True):
-        argument = rng.choice(LISTS[p.family.name])
-        v = rng.choice(p.family.loop_names)
         source = f"{before}({argument}{more})" if before else argument
         more = more or (f", {VARIABLE}" if _takes_k(step) else "")
         lines.append(f"def {name}({argument}{more}):")

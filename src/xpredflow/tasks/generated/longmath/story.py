@@ -1,5 +1,6 @@
 """The meaning of a longmath problem: what two or three people have, in the order it happens."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -14,7 +15,7 @@ from xpredflow.tasks.generated.minimath.story import (
 )
 
 LARGEST_TOTAL = 99  # of everybody's: results have two digits, as in minimath
-EQUATIONS = {1: (4, 5), 2: (6, 6), 3: (7, 8)}  # how many a worked answer may take, by level
+EQUATIONS = {1: (4, 4), 2: (5, 5), 3: (6, 7)}  # how many a worked answer may take, by level
 
 
 @dataclass(frozen=True)
@@ -144,11 +145,13 @@ def _parse_happening(text: str) -> Happening:
     )
 
 
-def draw(rng: Random, level: int) -> Story | None:
+def draw(
+    rng: Random, level: int, equations: Mapping[int, tuple[int, int]] = EQUATIONS
+) -> Story | None:
     """A story whose worked answer takes as many equations as its level says, or nothing."""
     count = 3 if rng.random() < 0.3 * (level - 1) else 2
     question = "all" if count == 3 or rng.random() < 0.5 else "difference"
-    wanted = rng.choice(EQUATIONS[level]) - (count - 1)
+    wanted = rng.choice(equations[level]) - (count - 1)
     have = {0: rng.randint(*STARTS)}
     happenings = [Happening(0, "=", have[0])]
     while wanted > 0 or len(have) < count:
