@@ -137,12 +137,12 @@ class Signals:
     shadow: "Signals | None" = None
     branches: "tuple[Signals, ...]" = ()
 
-    @property
+    @cached_property
     def tokens(self) -> Int[Tensor, "B N"]:
         """The predicted token: argmax of the distribution."""
         return self.top_tokens[..., 0]
 
-    @property
+    @cached_property
     def confidence(self) -> Float[Tensor, "B N"]:
         """c, the probability of the predicted token."""
         return self.top_probs[..., 0]
@@ -177,7 +177,8 @@ class Signals:
     def summary(self) -> "Signals":
         """The same without the distribution, which is large: what may be kept."""
         shadow = None if self.shadow is None else self.shadow.summary()
-        return replace(self, distribution=None, shadow=shadow, branches=())
+        numbers = (self.top_probs, self.top_tokens, self.log_total, self.log_odds)
+        return Signals(*numbers, self.last, shadow=shadow)
 
 
 @dataclass(frozen=True)
