@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.engine.signals import mixture, nearest_tokens
+from xpredflow.engine.signals import KEPT, mixture, nearest_tokens
 from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Policy, Signals, Space, StepInfo
 
@@ -45,6 +45,11 @@ class Flow:
     def revises(self) -> bool:
         """Whether a position that has arrived may still change."""
         return self.rules.reedit_margin is not None or self.rules.final == "prediction"
+
+    @property
+    def summaries_only(self) -> bool:
+        """Whether the likeliest tokens are all that it looks at."""
+        return self.rules.top_k is not None and self.rules.top_k <= KEPT
 
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space

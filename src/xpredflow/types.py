@@ -183,17 +183,14 @@ class Signals:
 
 @dataclass(frozen=True)
 class StepInfo:
-    """Where each row stands: pass `step` of `budget` in its block, and what seeds its draws.
-
-    `passes` is `step` as the host knows it: a draw shall not wait for the device to say so.
-    """
+    """Where each row stands: pass `step` of `budget` in its block, and what seeds its draws."""
 
     step: Int[Tensor, " B"]
     budget: Int[Tensor, " B"]
     rows: tuple[int, ...]
     seed: int | tuple[int, ...] = 0  # for all rows, or for each
     block: tuple[int, ...] = ()
-    passes: tuple[int, ...] = ()
+    passes: tuple[int, ...] = ()  # `step` on the host: a draw shall not wait for the device
     is_followed: bool = False  # the host knows that a pass follows for every row
 
     @property
@@ -280,10 +277,10 @@ class Decoder(Protocol):
     """A decoding rule: how one forward pass changes the canvas. It never calls the model.
 
     One with `shadows = True` is also told what each position's shadow predicts. One with
-    `whole_distribution = True` keeps all logits of a pass for the next: its rows need more memory.
+    `whole_distribution = True` keeps all logits of a pass for the next: its rows need more memory;
+    one whose own class has `summaries_only = True` needs the likeliest tokens alone, hence less.
     One with `resumes = False` cannot go on from a recorded state, so that nobody branches its rows.
-    One with `branches = k` names k other canvases, `fork(canvas, space)`, that are read in the same
-    pass.
+    One with `branches = k` names k other canvases, `fork(canvas, space)`, read in the same pass.
     """
 
     def step(
