@@ -170,7 +170,7 @@ class Rates:
 
 
 def parts_of(arch: Architecture, shape: PassShape, itemsize: int) -> dict[str, Part]:
-    """A pass of the flow, part by part."""
+    """A pass of the flow, part by part; the last layer as if it did not end with what is read."""
     positions, read = shape.positions, shape.rows * shape.read
     heads, groups = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
     activations = itemsize * arch.layers * positions
