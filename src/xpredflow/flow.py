@@ -61,8 +61,8 @@ class Flow:
         x_pred = mixture(signals, space.table, rules.top_k)  # Eq. 4
         action = self.policy(signals, t, info)
         dt = live * action.fraction * rest  # Eq. 7: Δt = a(1 − t); none at padding
-        v = (x_pred - x) / rest.clamp(min=rules.clamp).unsqueeze(-1)  # Eq. 5
-        x_next = x + v * dt.unsqueeze(-1)  # Eq. 6
+        share = dt / rest.clamp(min=rules.clamp)  # Eq. 5: V = (X_pred − X)/(1 − t)
+        x_next = torch.lerp(x, x_pred, share.unsqueeze(-1))  # Eq. 6: X + V·Δt
         t_next = t + dt  # Eq. 8
 
         trust, at = self.trust(canvas, signals), t if rules.reedit_when == "before" else t_next
@@ -97,7 +97,7 @@ class Flow:
         if self.rules.commit == "off":
             return torch.zeros_like(candidates)
         surest = signals.log_odds.masked_fill(~candidates, -torch.inf).argmax(-1, keepdim=True)
-        return torch.zeros_like(candidates).scatter(-1, surest, True) & candidates
+        return torch.zeros_like(candidates).scatter_(-1, surest, True) & candidates
 
     def stop(self, canvas: Canvas) -> Bool[Tensor, " B"]:
         """Early stopping: min_i t_i ≥ τ (Eq. 10)."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -149,6 +150,9 @@ class Distribution:
         # at most the lead over the runner-up, which is left where all others round to nothing
         log_odds = torch.minimum(log_p - _others(p, tokens[..., :1]).log(), best - second)
         log_total = best - log_p
+        if z.device.type == "cpu" and np.isfinite(total.numpy()).all():  # it costs nothing to look
+            bad = torch.zeros_like(total, dtype=torch.bool)
+            return Summary(probs, tokens, log_total, log_odds, bad)
         # what is no number says nothing: its row ends with this pass, no rule shall trip on it
         for numbers in (probs, log_odds):
             numbers.nan_to_num_(1 / KEPT, torch.inf, -torch.inf)
