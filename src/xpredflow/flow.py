@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.engine.signals import mixture, nearest_tokens
+from xpredflow.engine.signals import KEPT, mixture, nearest_tokens
 from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Policy, Signals, Space, StepInfo
 
@@ -46,37 +46,41 @@ class Flow:
         """Whether a position that has arrived may still change."""
         return self.rules.reedit_margin is not None or self.rules.final == "prediction"
 
+    @property
+    def summaries_only(self) -> bool:
+        """Whether the likeliest tokens are all that it looks at."""
+        return self.rules.top_k is not None and self.rules.top_k <= KEPT
+
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:
         """One step of the flow from the predictions at every position."""
         rules, live = self.rules, ~canvas.frozen
-        x, t, c = canvas.state, canvas.progress, signals.confidence
+        x, t, c, rest = canvas.state, canvas.progress, signals.confidence, 1 - canvas.progress
 
         x_pred = mixture(signals, space.table, rules.top_k)  # Eq. 4
         action = self.policy(signals, t, info)
-        dt = action.fraction * (1 - t)  # Eq. 7: Δt = a(1 − t)
-        v = (x_pred - x) / (1 - t).clamp(min=rules.clamp).unsqueeze(-1)  # Eq. 5
-        x_next = x + v * dt.unsqueeze(-1)  # Eq. 6
+        dt = live * action.fraction * rest  # Eq. 7: Δt = a(1 − t); none at padding
+        share = dt / rest.clamp(min=rules.clamp)  # Eq. 5: V = (X_pred − X)/(1 − t)
+        x_next = torch.lerp(x, x_pred, share.unsqueeze(-1))  # Eq. 6: X + V·Δt
         t_next = t + dt  # Eq. 8
 
         trust, at = self.trust(canvas, signals), t if rules.reedit_when == "before" else t_next
-        reedited = live & self.distrusted(trust, at)
-        mixed = c.unsqueeze(-1) * x_pred + (1 - c).unsqueeze(-1) * space.mask  # Eq. 12
-        x_next = torch.where(reedited.unsqueeze(-1), mixed, x_next)
+        reedited = live & self.distrusted(trust, at)  # Eq. 11
         t_next = torch.where(reedited, c, t_next)
 
         open_ = (t if rules.commit == "before" else t_next) < rules.commit_max_progress
         committed = self.commitments(signals, live & open_)
-        x_next = torch.where(committed.unsqueeze(-1), x_pred, x_next)
         t_next = t_next.masked_fill(committed, 1.0)
 
-        canvas = canvas.update(
-            state=torch.where(live.unsqueeze(-1), x_next, x),
-            progress=torch.where(live, t_next, t),
-            tokens=torch.where(live, signals.tokens, canvas.tokens),
-        )
-        moved = live & ~reedited & ~committed & (t < 1)
+        # Eq. 12: t·X_pred + (1 − t)·m, where t is c; or 1, which is to commit
+        reset = reedited | committed
+        mixed = torch.lerp(space.mask, x_pred, t_next.unsqueeze(-1))
+        x_next = torch.where(reset.unsqueeze(-1), mixed, x_next)
+
+        tokens = torch.where(live, signals.tokens, canvas.tokens)
+        canvas = canvas.update(state=x_next, progress=t_next, tokens=tokens)
+        moved = live & (t < 1) & ~reset
         return canvas, Event(signals, reedited, committed, action, moved)
 
     def trust(self, canvas: Canvas, signals: Signals) -> Float[Tensor, "B N"]:
@@ -93,7 +97,7 @@ class Flow:
         if self.rules.commit == "off":
             return torch.zeros_like(candidates)
         surest = signals.log_odds.masked_fill(~candidates, -torch.inf).argmax(-1, keepdim=True)
-        return torch.zeros_like(candidates).scatter(-1, surest, True) & candidates
+        return torch.zeros_like(candidates).scatter_(-1, surest, True) & candidates
 
     def stop(self, canvas: Canvas) -> Bool[Tensor, " B"]:
         """Early stopping: min_i t_i ≥ τ (Eq. 10)."""

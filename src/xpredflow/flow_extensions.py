@@ -56,6 +56,11 @@ class ExtendedFlow(Flow):
 
     rules: ExtendedRules = field(default_factory=ExtendedRules)
 
+    @property
+    def summaries_only(self) -> bool:
+        """Entropies are those of whole distributions."""
+        return super().summaries_only and self.rules.commit_entropy is None
+
     def step(
         self, canvas: Canvas, signals: Signals, info: StepInfo, space: Space
     ) -> tuple[Canvas, Event]:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import wraps
+from functools import cache, wraps
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -54,7 +54,7 @@ def settings(cls: type[T]) -> type[T]:
             original(self, *args, **kwargs)
         except ValidationError as error:
             raise _as_input_error(error, type(self)) from None
-        for name in option_names(type(self)):
+        for name in _declared(type(self)):
             _check_size(name, getattr(self, name))
 
     made.__init__ = __init__
@@ -104,7 +104,23 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 def option_names(cls: type) -> list[str]:
     """The settings that a class declares; none where it is no dataclass."""
-    return [f.name for f in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else []
+    return list(_declared(cls))
+
+
+# What is read off a class and a type is read once: every request of a server asks for it.
+@cache
+def _declared(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(cls)) if dataclasses.is_dataclass(cls) else ()
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+@cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
 
 
 def configured(cls: type[T], values: dict[str, Any], where: str) -> T:
@@ -117,16 +133,14 @@ def configured(cls: type[T], values: dict[str, Any], where: str) -> T:
 
 def checked(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     """Values in the types that `cls` declares; text is converted, as the command line gives it."""
-    hints = get_type_hints(cls)
+    hints = _hints(cls)
     return {name: convert(name, value, hints[name]) for name, value in values.items()}
 
 
 def convert(name: str, value: Any, hint: Any) -> Any:
     """One value as its declared type, or an error that names it."""
     try:
-        return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True)).validate_python(
-            _from_text(value, hint)
-        )
+        return _adapter(hint).validate_python(_from_text(value, hint))
     except ValidationError as error:
         raise InputError(f"{name} is {value!r}: {_expected(error.errors())}") from None
 
@@ -156,7 +170,7 @@ def described(cls: Any) -> list[Setting]:
     if not dataclasses.is_dataclass(cls):
         return []
     infos: dict[str, FieldInfo] = getattr(cls, "__pydantic_fields__", {})
-    hints = get_type_hints(cls)
+    hints = _hints(cls)
     found = []
     for declared in dataclasses.fields(cls):
         info, default = infos.get(declared.name), declared.default

@@ -137,12 +137,12 @@ class Signals:
     shadow: "Signals | None" = None
     branches: "tuple[Signals, ...]" = ()
 
-    @property
+    @cached_property
     def tokens(self) -> Int[Tensor, "B N"]:
         """The predicted token: argmax of the distribution."""
         return self.top_tokens[..., 0]
 
-    @property
+    @cached_property
     def confidence(self) -> Float[Tensor, "B N"]:
         """c, the probability of the predicted token."""
         return self.top_probs[..., 0]
@@ -177,22 +177,20 @@ class Signals:
     def summary(self) -> "Signals":
         """The same without the distribution, which is large: what may be kept."""
         shadow = None if self.shadow is None else self.shadow.summary()
-        return replace(self, distribution=None, shadow=shadow, branches=())
+        numbers = (self.top_probs, self.top_tokens, self.log_total, self.log_odds)
+        return Signals(*numbers, self.last, shadow=shadow)
 
 
 @dataclass(frozen=True)
 class StepInfo:
-    """Where each row stands: pass `step` of `budget` in its block, and what seeds its draws.
-
-    `passes` is `step` as the host knows it: a draw shall not wait for the device to say so.
-    """
+    """Where each row stands: pass `step` of `budget` in its block, and what seeds its draws."""
 
     step: Int[Tensor, " B"]
     budget: Int[Tensor, " B"]
     rows: tuple[int, ...]
     seed: int | tuple[int, ...] = 0  # for all rows, or for each
     block: tuple[int, ...] = ()
-    passes: tuple[int, ...] = ()
+    passes: tuple[int, ...] = ()  # `step` on the host: a draw shall not wait for the device
     is_followed: bool = False  # the host knows that a pass follows for every row
 
     @property
@@ -279,10 +277,10 @@ class Decoder(Protocol):
     """A decoding rule: how one forward pass changes the canvas. It never calls the model.
 
     One with `shadows = True` is also told what each position's shadow predicts. One with
-    `whole_distribution = True` keeps all logits of a pass for the next: its rows need more memory.
+    `whole_distribution = True` keeps all logits of a pass for the next: its rows need more memory;
+    one whose own class has `summaries_only = True` needs the likeliest tokens alone, hence less.
     One with `resumes = False` cannot go on from a recorded state, so that nobody branches its rows.
-    One with `branches = k` names k other canvases, `fork(canvas, space)`, that are read in the same
-    pass.
+    One with `branches = k` names k other canvases, `fork(canvas, space)`, read in the same pass.
     """
 
     def step(

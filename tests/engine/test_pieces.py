@@ -6,6 +6,7 @@ from builders import write_checkpoint
 
 from xpredflow import generate, load
 from xpredflow.decoders import make_decoder
+from xpredflow.decoders.threshold import Threshold
 from xpredflow.engine import batch, pieces
 from xpredflow.engine.distribution import Distribution, Head
 from xpredflow.engine.pieces import needs_summaries_only
@@ -68,3 +69,14 @@ def test_the_same_tokens(tmp_path, monkeypatch, family: str, decoder: str) -> No
 )
 def test_who_needs_more_than_summaries(decoder: str, enough: bool) -> None:
     assert needs_summaries_only(make_decoder(decoder)) == enough
+
+
+def test_a_subclass_says_it_again() -> None:
+    class Unsaid(Threshold):
+        pass
+
+    class Said(Threshold):
+        summaries_only = True  # type: ignore[assignment]
+
+    assert not needs_summaries_only(Unsaid())
+    assert needs_summaries_only(Said())

@@ -73,6 +73,11 @@ class Discrete(ABC):
         return canvas.tokens
 
 
+def greedy(decoder: Discrete) -> bool:
+    """Nothing is drawn: `summaries_only` of rules that ask for no more themselves."""
+    return decoder.temperature == 0
+
+
 def open_positions(canvas: Canvas) -> Bool[Tensor, "B N"]:
     """Positions that still wait for their token."""
     return canvas.open

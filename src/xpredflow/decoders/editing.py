@@ -9,6 +9,7 @@ from torch import Tensor
 from xpredflow.decoders.discrete import (
     commit,
     committed_positions,
+    greedy,
     open_positions,
     remember,
     write,
@@ -34,6 +35,7 @@ class Editing(Threshold):
 
     revises: ClassVar[bool] = True
 
+    summaries_only = property(greedy)
     threshold: float = Field(0.95, ge=0, le=1, description="commit where c reaches this")
     edit_threshold: float = Field(
         0.9, ge=0, description="overwrite where another token exceeds this; 1 or more: never"

@@ -9,6 +9,7 @@ from xpredflow.decoders.discrete import (
     Discrete,
     Prediction,
     even_quota,
+    greedy,
     open_positions,
     top_ranked,
     uniform_draws,
@@ -30,6 +31,11 @@ class MaskPrediction(Discrete):
     """Commit the best-ranked share of the response in every pass, as LLaDA does."""
 
     remasking: Ranking = Field("low_confidence", description="how positions are ranked")
+
+    @property
+    def summaries_only(self) -> bool:
+        """Entropies need whole distributions, and so do draws."""
+        return greedy(self) and self.remasking != "entropy"
 
     def choose(
         self, canvas: Canvas, prediction: Prediction, signals: Signals, info: StepInfo

@@ -8,6 +8,7 @@ from xpredflow.decoders.discrete import (
     Draft,
     Prediction,
     committed_positions,
+    greedy,
     open_positions,
     recall,
     top_ranked,
@@ -30,6 +31,7 @@ class Saber(Revising):
     Of k commitments max(n/2, ⌈k/8⌉) are opened again, but always fewer than k.
     """
 
+    summaries_only = property(greedy)
     n: int = Field(2, ge=1, description="at least so many are committed per pass")
 
     def choose(

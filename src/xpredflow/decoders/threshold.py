@@ -9,6 +9,7 @@ from torch import Tensor
 from xpredflow.decoders.discrete import (
     Discrete,
     Prediction,
+    greedy,
     open_positions,
     surest,
     top_ranked,
@@ -27,6 +28,7 @@ from xpredflow.types import Canvas, Signals, StepInfo
 class Threshold(Discrete):
     """Commit every position with c ≥ threshold, and always the surest one."""
 
+    summaries_only = property(greedy)
     threshold: float = Field(0.9, ge=0, le=1, description="commit where c reaches this")
 
     def choose(
@@ -55,6 +57,7 @@ class Factor(Discrete):
     commits this one too, however unsure. `ending` names which of them is followed.
     """
 
+    summaries_only = property(greedy)
     factor: float = Field(1.0, gt=0, description="f of the bound; Fast-dLLM uses 1")
     ending: Literal["code", "paper"] = Field(
         "code", description="code: a single position that would be left is committed too"

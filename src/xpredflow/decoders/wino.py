@@ -10,6 +10,7 @@ from xpredflow.decoders.discrete import (
     Draft,
     Prediction,
     committed_positions,
+    greedy,
     open_positions,
     top_ranked,
 )
@@ -33,6 +34,7 @@ class Wino(Revising):
     """
 
     shadows: ClassVar[bool] = True
+    summaries_only = property(greedy)
     threshold: float = Field(
         0.6, ge=0, le=1, description="of the draft; published values are 0.6 to 0.8"
     )

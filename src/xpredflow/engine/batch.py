@@ -1,5 +1,7 @@
 """The rows in flight: groups of one decoder each, read by the model in the same pass."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -106,7 +108,11 @@ def _rule(row: Row) -> Rule:
 
 
 def _logits_of(
-    g: int, group: Group, windows: list[Window], logits: list[Float[Tensor, "_ _ _ V"]], at: int
+    g: int,
+    group: Group,
+    windows: list[Window],
+    logits: list[Sequence[Float[Tensor, "_ _ V"]]],
+    at: int,
 ) -> Logits:
     """What reading `at` of a group says, and its shadows: views, unless some rows are fresh."""
     found: list[tuple[Tensor, Tensor | None]] = []
@@ -114,14 +120,15 @@ def _logits_of(
     for window, read in zip(windows, logits, strict=True):
         for share in window.shares:
             if share.group == g:
-                mine = read[at, share.rows]
+                mine = read[at] if len(window.shares) == 1 else read[at][share.rows]
                 # of a canvas that is narrower than the window's widest, the window's first columns
                 shadow = None
                 if group.rule.shadows:
                     behind = mine[:, window.width : window.width + group.width]
                     shadow = _widened(behind, group.width)
-                own = mine[:, : min(window.width, group.width)]
-                found.append((_widened(own, group.width), shadow))
+                own = min(window.width, group.width)
+                mine = mine if mine.shape[1] == own else mine[:, :own]
+                found.append((_widened(mine, group.width), shadow))
                 order += share.members
     if len(found) == 1:
         return found[0]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -114,10 +115,10 @@ class Distribution:
             chunk += self.weight * self.bonus[rows, places].flatten(0, 1).log1p()
         return chunk
 
-    def close(self, chunk: Float[Tensor, "P V"]) -> Float[Tensor, "P V"]:
+    def close(self, chunk: Float[Tensor, "*S V"]) -> Float[Tensor, "*S V"]:
         """Take what is ruled out from a chunk of logits, in place."""
         for token in self.ruled_out:
-            chunk[:, token] = -torch.inf
+            chunk.select(-1, token).fill_(-torch.inf)
         return chunk
 
     def at(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
@@ -134,21 +135,28 @@ class Distribution:
 
     def summary(self) -> Summary:
         """The likeliest tokens of every position, and where the logits are not finite."""
+        rows, positions, _ = self.logits.shape
+        if self.head is None and self.bonus is None and rows * positions <= self._room():
+            return self._summarised(self.logits.to(torch.float32, copy=True))
+        return Summary(*self._each(self._summarised))
 
-        def of_chunk(z: Tensor) -> tuple[Tensor, ...]:
-            total = z.sum(-1)  # one sum sees a NaN or an infinity anywhere
-            top, tokens = likeliest(self.close(z))
-            p = torch.softmax(z, -1)
-            probs = p.gather(-1, tokens)
-            log_p = probs[:, 0].log()
-            log_odds = _log_odds(p, tokens[:, :1], log_p, top[:, 0] - top[:, 1])
-            log_total = top[:, 0] - log_p
-            # what is no number says nothing: its row ends with this pass, no rule shall trip on it
-            for numbers in (probs, log_odds):
-                numbers.nan_to_num_(1 / KEPT, torch.inf, -torch.inf)
-            return probs, tokens, log_total, log_odds, total - total != 0
-
-        return Summary(*self._each(of_chunk))
+    def _summarised(self, z: Float[Tensor, "*S V"]) -> Summary:
+        total = z.sum(-1)  # one sum sees a NaN or an infinity anywhere
+        top, tokens = likeliest(self.close(z))
+        p = torch.softmax(z, -1)
+        probs = p.gather(-1, tokens)
+        best, second, *_ = top.unbind(-1)
+        log_p = probs[..., 0].log()
+        # at most the lead over the runner-up, which is left where all others round to nothing
+        log_odds = torch.minimum(log_p - _others(p, tokens[..., :1]).log(), best - second)
+        log_total = best - log_p
+        if z.device.type == "cpu" and np.isfinite(total.numpy()).all():  # it costs nothing to look
+            bad = torch.zeros_like(total, dtype=torch.bool)
+            return Summary(probs, tokens, log_total, log_odds, bad)
+        # what is no number says nothing: its row ends with this pass, no rule shall trip on it
+        for numbers in (probs, log_odds):
+            numbers.nan_to_num_(1 / KEPT, torch.inf, -torch.inf)
+        return Summary(probs, tokens, log_total, log_odds, total - total != 0)
 
     def odds(self, tokens: Int[Tensor, "B N"], without: tuple[int, ...] = ()) -> Odds:
         """p and log-odds of these tokens; those in `without` get none, the others share it."""
@@ -166,10 +174,15 @@ class Distribution:
 
         return self.map(of_chunk)[0]
 
+    def _room(self) -> int:
+        """How many positions a chunk may have."""
+        size = CHUNK_BYTES.get(self.logits.device.type, ACCELERATOR_CHUNK)
+        return size // (4 * self.logits.shape[-1])
+
     def _chunks(self) -> Iterator[tuple[slice, slice]]:
         """Whole rows while they are small, else some positions of one row."""
-        rows, positions, tokens = self.logits.shape
-        room = CHUNK_BYTES.get(self.logits.device.type, ACCELERATOR_CHUNK) // (4 * tokens)
+        rows, positions, _ = self.logits.shape
+        room = self._room()
         if positions == 0:
             return
         if positions <= room:
@@ -181,48 +194,44 @@ class Distribution:
                 yield slice(row, row + 1), slice(place, place + max(1, room))
 
 
-def likeliest(z: Float[Tensor, "P V"]) -> tuple[Float[Tensor, "P 4"], Int[Tensor, "P 4"]]:
+def likeliest(z: Float[Tensor, "*S V"]) -> tuple[Float[Tensor, "*S 4"], Int[Tensor, "*S 4"]]:
     """The four best logits and their tokens; of equal ones the lowest token is the first.
 
     Only the blocks with the best maxima can hold them: the vocabulary is read once.
     """
-    tokens, candidates = None, z
-    if z.shape[-1] > 2 * KEPT * BLOCK:
-        whole = z.shape[-1] // BLOCK * BLOCK
-        blocks = z[:, :whole].unflatten(-1, (-1, BLOCK))
-        best = blocks.amax(-1)
-        first = best.argmax(-1, keepdim=True)  # the lowest of equal ones must be among them
-        chosen = best.scatter(-1, first, torch.inf).topk(KEPT).indices.sort(-1).values
-        inside = torch.arange(BLOCK, device=z.device)
-        tokens = (chosen.unsqueeze(-1) * BLOCK + inside).flatten(1)
-        rest = torch.arange(whole, z.shape[-1], device=z.device).expand(len(z), -1)
-        tokens = torch.cat((tokens, rest), dim=-1)
-        candidates = z.gather(-1, tokens)
-    first = candidates.argmax(-1, keepdim=True)
-    others = candidates.scatter(-1, first, -torch.inf).topk(KEPT - 1).indices
-    index = torch.cat((first, others), dim=-1)
-    return candidates.gather(-1, index), index if tokens is None else tokens.gather(-1, index)
+    if z.shape[-1] <= 2 * KEPT * BLOCK:
+        return _best(z)
+    whole = z.shape[-1] // BLOCK * BLOCK
+    _, chosen = _best(z[..., :whole].unflatten(-1, (-1, BLOCK)).amax(-1))
+    inside = torch.arange(BLOCK, device=z.device)
+    tokens = (chosen.unsqueeze(-1) * BLOCK + inside).flatten(-2)
+    rest = torch.arange(whole, z.shape[-1], device=z.device).expand(*z.shape[:-1], -1)
+    tokens = torch.cat((tokens, rest), dim=-1)  # the lowest of the best is in front of its equals
+    top, index = _best(z.gather(-1, tokens))
+    return top, tokens.gather(-1, index)
+
+
+def _best(z: Float[Tensor, "*S K"]) -> tuple[Float[Tensor, "*S 4"], Int[Tensor, "*S 4"]]:
+    """The four largest numbers and where they are; in front, of equal ones, the first."""
+    top, index = z.topk(KEPT)
+    if z.device.type == "cpu":  # where it costs nothing to look, and finding the first a lot
+        best = top.numpy()
+        if not (best[..., 0] == best[..., 1]).any():
+            return top, index
+    first = z.argmax(-1, keepdim=True)
+    # topk takes any of equal ones: the first changes places with the one that is in front
+    index = torch.where(index == first, index[..., :1], index)
+    index[..., :1] = first
+    return top, index
 
 
 def odds_of(z: Float[Tensor, "P V"], tokens: Int[Tensor, " P"]) -> Odds:
     """p of these tokens against all others together."""
     p, index = torch.softmax(z, -1), tokens.unsqueeze(-1)
     own = p.gather(-1, index).squeeze(-1)
-    return Odds(own, _log_odds(p, index, own.log()))
+    return Odds(own, (own.log() - _others(p, index).log()).clamp_(min=LEAST_ODDS))
 
 
-def _log_odds(
-    p: Float[Tensor, "P V"],
-    index: Int[Tensor, "P 1"],
-    log_p: Float[Tensor, " P"],
-    lead: Float[Tensor, " P"] | None = None,
-) -> Float[Tensor, " P"]:
-    """log p/(1 − p) of a token; the others are summed by themselves, in which `p` is used up.
-
-    `lead` over the runner-up stands in for it where all others round to nothing.
-    """
-    others = p.scatter_(-1, index, 0.0).sum(-1)
-    log_odds = log_p - others.log()
-    if lead is not None:
-        log_odds = torch.where(others > 0, log_odds, lead)
-    return log_odds.clamp_(min=LEAST_ODDS)
+def _others(p: Float[Tensor, "*S V"], index: Int[Tensor, "*S 1"]) -> Float[Tensor, "*S"]:
+    """1 − p of a token, with all its digits: the others are summed, in which `p` is used up."""
+    return p.scatter_(-1, index, 0.0).sum(-1)

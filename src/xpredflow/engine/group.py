@@ -40,6 +40,7 @@ class Group:
         numbers = [[row.step, row.budget, *at] for row, at in zip(rows, places, strict=True)]
         table = torch.tensor(numbers, dtype=torch.long).to(space.table.device)
         self.step, self.budget, self.positions = table[:, 0], table[:, 1], table[:, 2:]
+        self.nobody = torch.zeros_like(self.step, dtype=torch.bool)
         self.canvas = with_starts(Canvas.blank(self.positions < 0, space), rows)
         self.reached = self.canvas  # after the newest pass, before rows that ended were read
 
@@ -64,7 +65,7 @@ class Group:
         canvas, event = self.rule.decoder.step(self.canvas, signals, self.info(), self.space)
         # a Step may be kept, so the logits do not go with it
         event = event._replace(signals=event.signals.summary())
-        bad = bad & ~canvas.frozen
+        bad = bad.masked_fill(canvas.frozen, False)
         return Part(self, canvas, event, self._outcome(canvas, bad), bad)
 
     def _seen(
@@ -98,11 +99,10 @@ class Group:
 
     def _outcome(self, canvas: Canvas, bad: Bool[Tensor, "G N"]) -> Bool[Tensor, "G 4"]:
         converged = self.rule.decoder.stop(canvas)
-        nobody = torch.zeros_like(converged)
         stalled = getattr(self.rule.decoder, "stalled", None)
-        gave_up = nobody if stalled is None else stalled(canvas)
+        gave_up = self.nobody if stalled is None else stalled(canvas)
         exited = getattr(self.rule.decoder, "exited", None)
-        left = nobody if exited is None else exited(canvas)
+        left = self.nobody if exited is None else exited(canvas)
         return torch.stack((bad.any(-1), converged, gave_up, left), dim=-1)
 
     def accept(self, part: Part) -> None:

@@ -7,21 +7,13 @@ are read: what it gives for some positions is summarised and forgotten before th
 
 from collections.abc import Iterable
 
-from xpredflow.decoders.editing import Editing
-from xpredflow.decoders.mask import MaskPrediction
-from xpredflow.decoders.saber import Saber
-from xpredflow.decoders.threshold import Factor, Threshold
-from xpredflow.decoders.wino import Wino
-from xpredflow.engine.distribution import KEPT, Head
+from xpredflow.engine.distribution import Head
 from xpredflow.engine.rows import Row
-from xpredflow.flow import Flow
-from xpredflow.flow_extensions import ExtendedFlow
 from xpredflow.types import Decoder, Model
 
 # Bytes of logits that are made at once: enough positions to read the head's matrix for.
 PIECE_BYTES = {"cpu": 2**26}
 ACCELERATOR_PIECE = 2**28
-_DISCRETE = (MaskPrediction, Threshold, Factor, Saber, Editing, Wino)
 
 
 def head_for(model: Model, rows: Iterable[Row], positions: int) -> Head | None:
@@ -49,14 +41,5 @@ def is_content(row: Row) -> bool:
 
 
 def needs_summaries_only(decoder: Decoder) -> bool:
-    """Of our own decoders, by their settings. Others, subclasses among them, get all logits.
-
-    WINO asks for one logit of each shadow, for which their head is run again.
-    """
-    if isinstance(decoder, Flow) and type(decoder) in (Flow, ExtendedFlow):
-        rules = decoder.rules
-        entropy = getattr(rules, "commit_entropy", None)
-        return rules.top_k is not None and rules.top_k <= KEPT and entropy is None
-    if type(decoder) not in _DISCRETE or getattr(decoder, "temperature", 0) > 0:
-        return False
-    return getattr(decoder, "remasking", "") != "entropy"
+    """Whether its own class says so; a subclass may ask for more, and has to say it again."""
+    return "summaries_only" in vars(type(decoder)) and bool(decoder.summaries_only)  # type: ignore[attr-defined]

@@ -219,8 +219,8 @@ class Session:
 
     def _settle(self, batch: Batch, parts: list[Part]) -> tuple[list[Settled], list[Decoded]]:
         """Accept a pass; the one copy from the device says which rows it ended."""
-        outcomes = torch.cat([part.outcome for part in parts]).tolist()
-        index = {id(part): [row.used for row in part.group.rows] for part in parts}
+        found = [part.outcome for part in parts]
+        outcomes = (found[0] if len(found) == 1 else torch.cat(found)).tolist()
         batch.accept(parts)
         settled: list[Settled] = []
         finished: list[Decoded] = []
@@ -229,8 +229,8 @@ class Session:
             mine, outcomes = outcomes[: len(group.rows)], outcomes[len(group.rows) :]
             finished += self._retire(part, mine)
             # a Step may be kept: what a decoder remembers does not go with it
-            canvas = group.canvas.update(memory={})
-            rows, steps = [row.number for row in group.rows], index[id(part)]
+            canvas = group.canvas.update(memory={}) if group.canvas.memory else group.canvas
+            rows, steps = [row.number for row in group.rows], [row.used - 1 for row in group.rows]
             settled.append(Settled(rows, steps, group.positions, canvas, part.event))
         return settled, finished
 
@@ -285,7 +285,7 @@ def decode_rows(
     model: Model, rows: list[Row], decoder: Decoder, options: Options
 ) -> Iterator[Step]:
     """A session with these rows alone, until all have ended."""
-    session = Session(model, max_batch=options.max_batch)
+    session = Session(model, decoder=decoder, max_batch=options.max_batch)
     for row in rows:
         session.add(row, decoder, options)
     while (step := session.step()) is not None:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.engine.distribution import Distribution, Head, Odds
+from xpredflow.engine.distribution import KEPT, Distribution, Head, Odds
 from xpredflow.types import Canvas, Signals, Space, SpecialTokens
 
 # How far off its prediction, relative to the way there, a state may lie by rounding alone.
@@ -91,7 +91,7 @@ def mixture(
         return torch.nn.functional.embedding(signals.tokens, table).float()
     if k is None:
         return _expected_embedding(signals.whole, table)
-    if k <= signals.top_probs.shape[-1]:
+    if k <= KEPT:
         top, tokens = signals.top_probs[..., :k], signals.top_tokens[..., :k]
         return weighted(top / top.sum(-1, keepdim=True), tokens, table)
     top, tokens = signals.whole.map(lambda z: tuple(z.topk(k)))

@@ -1,5 +1,6 @@
 """What one call of the model reads: left-padded context of some rows, and where to look."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -53,13 +54,13 @@ class Window:
         readings: list[list[Canvas]],
         cache: Cache | None,
         is_hidden: bool = False,
-    ) -> Float[Tensor, "C R M _"]:
-        """One call of the model, with each group's canvases as they are now; C copies of R rows.
+    ) -> Sequence[Float[Tensor, "R M _"]]:
+        """One call of the model, with each group's canvases as they are now; for every copy.
 
         In place of logits, hidden states where they are asked for.
         """
         inputs = self.context.clone()
-        copies = inputs.unflatten(0, (self.copies, -1))
+        copies = inputs.chunk(self.copies) if self.copies > 1 else (inputs,)
         for share in self.shares:
             for copy, canvas in zip(copies, readings[share.group], strict=True):
                 if share.span is not None:
@@ -75,7 +76,7 @@ class Window:
             logits = read(inputs, at, columns)
         else:
             logits = read(inputs, at, columns, cache, self.slots)
-        return logits.unflatten(0, (self.copies, -1))
+        return logits.chunk(self.copies) if self.copies > 1 else (logits,)
 
 
 class Kind(NamedTuple):

@@ -17,7 +17,7 @@ from xpredflow.models.base import MaskedDiffusionModel
 
 # Kernels of a layer, of the last norm and the head, and of what follows: signals and the flow.
 LAYER_KERNELS, EXPERT_KERNELS, CACHED_KERNELS = 44, 120, 56
-END_KERNELS, AFTER_KERNELS = 8, 87
+END_KERNELS, AFTER_KERNELS = 8, 72
 SYNCS = 1  # of a step in which no row joins or leaves
 # Tensors as wide as the model that a layer reads or writes outside its products: two norms (7
 # each) and two sums (3 each); the copies around attention; those that are rotated; those of the
@@ -170,7 +170,7 @@ class Rates:
 
 
 def parts_of(arch: Architecture, shape: PassShape, itemsize: int) -> dict[str, Part]:
-    """A pass of the flow, part by part."""
+    """A pass of the flow, part by part; the last layer as if it did not end with what is read."""
     positions, read = shape.positions, shape.rows * shape.read
     heads, groups = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
     activations = itemsize * arch.layers * positions

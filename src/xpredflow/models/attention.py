@@ -35,13 +35,18 @@ class Shape:
 
 @dataclass(frozen=True)
 class Pass:
-    """One forward pass over a batch; `mask` is None where every query sees every key."""
+    """One forward pass over a batch; `mask` is None where every query sees every key.
+
+    `columns` are the inputs that something is read of, where the `last` layer may end with them.
+    """
 
     cos: Float[Tensor, "B L 1 R"]
     sin: Float[Tensor, "B L 1 R"]
     mask: Bool[Tensor, "B 1 Q K"] | None
     view: CacheView | None
     elsewhere: dict[torch.device, "Pass"] = field(default_factory=dict, compare=False)
+    columns: Int[Tensor, "B N"] | None = None
+    last: int = 0
 
     @classmethod
     def begin(
@@ -71,6 +76,10 @@ class Pass:
             self.elsewhere[device] = replace(moved, view=view, elsewhere=self.elsewhere)
         return self.elsewhere[device]
 
+    def read(self, layer: int, x: Float[Tensor, "B L E"]) -> Float[Tensor, "B _ E"]:
+        """What the rest of a layer is run on: behind the last attention no input is seen again."""
+        return x if self.columns is None or layer != self.last else at(x, self.columns)
+
     def attend(
         self,
         layer: int,
@@ -97,14 +106,23 @@ class Pass:
 _PASSES = PositionMemo()
 
 
+def at(x: Float[Tensor, "B L E"], columns: Int[Tensor, "B N"]) -> Float[Tensor, "B N E"]:
+    """Some of the inputs of each row."""
+    return x.gather(1, columns.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
+
+
+def attends_in_float(device: torch.device) -> bool:
+    """Whether autocast is left aside: backwards a CPU takes twice as long in bfloat16."""
+    return device.type == "cpu"
+
+
 def _attention(
     q: Float[Tensor, "B G Q D"],
     k: Float[Tensor, "B G K D"],
     v: Float[Tensor, "B G K D"],
     mask: Bool[Tensor, "B 1 Q K"] | None,
 ) -> Float[Tensor, "B G Q D"]:
-    if q.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
-        # torch's CPU kernel takes twice as long backwards in bfloat16 as in float32
+    if attends_in_float(q.device) and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
             return F.scaled_dot_product_attention(q.float(), k.float(), v.float(), attn_mask=mask)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
@@ -13,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from xpredflow.errors import InputError
-from xpredflow.models.attention import Pass, Shape
+from xpredflow.models.attention import Pass, Shape, at
 from xpredflow.models.cache import BlockCache
 from xpredflow.models.defaults import NO_DEFAULTS, Defaults
 from xpredflow.models.frozen_cache import FrozenCache
@@ -78,8 +79,8 @@ class MaskedDiffusionModel(nn.Module):
         self.tokenizer: Any = None
         # In training: compute a layer's activations again in the backward pass, do not keep them.
         self.checkpointing = False
-        # Layers are CUDA graphs: what the last pass left in them may be written over.
-        self.replays = False
+        # Layers are compiled; to CUDA graphs: what the last pass left in them may be written over.
+        self.compiled = self.replays = False
 
     @property
     def embedding(self) -> Float[Tensor, "V E"]:
@@ -170,6 +171,13 @@ class MaskedDiffusionModel(nn.Module):
         if self.replays:
             torch.compiler.cudagraph_mark_step_begin()
         shared = Pass.begin(positions, self.shape, cast(BlockCache | None, cache), slots)
+        # In decoding the last layer ends with what is read. Elsewhere all layers are alike: a
+        # compiled one would need a second graph, and trainings are repeated number by number.
+        ends_early = not (
+            torch.is_grad_enabled() or self.compiled or self.shape.shift or self.layer_devices
+        )
+        if ends_early:
+            shared = replace(shared, columns=columns, last=self.shape.layers - 1)
         hidden = inputs.to(self.embedding.dtype)
         for index, layer in enumerate(layers):
             if self.checkpointing:  # nothing in a layer is random
@@ -178,8 +186,7 @@ class MaskedDiffusionModel(nn.Module):
         hidden = hidden.to(inputs.device)  # where layers are on several
         if self.shape.shift:
             return norm(read_before(hidden, positions, columns, cache, slots))
-        index = columns.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
-        return norm(hidden.gather(1, index))
+        return norm(hidden if ends_early else at(hidden, columns))
 
     def convert(self, dtype: torch.dtype) -> None:
         """Change every tensor's dtype, except that `precise` ones keep theirs."""

@@ -47,7 +47,7 @@ def compile_layers(
             f"compile is {GRAPHS!r}, but {model.name!r} is on {device}, which has no CUDA graphs:"
             " give True"
         )
-    model.replays = how == GRAPHS
+    model.compiled, model.replays = True, how == GRAPHS
     mode = "reduce-overhead" if model.replays else None
     config = cast(Any, torch)._dynamo.config
     config.recompile_limit = max(config.recompile_limit, RECOMPILED)

@@ -60,8 +60,8 @@ class Layer(nn.Module):
 
     def forward(
         self, x: Float[Tensor, "B L E"], shared: Pass, index: int
-    ) -> Float[Tensor, "B L E"]:
-        x = x + self.self_attn(self.input_layernorm(x), shared, index)
+    ) -> Float[Tensor, "B _ E"]:
+        x = shared.read(index, x + self.self_attn(self.input_layernorm(x), shared, index))
         return x + self.mlp(self.post_attention_layernorm(x))
 
 

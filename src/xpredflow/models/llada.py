@@ -35,13 +35,13 @@ class Block(nn.Module):
 
     def forward(
         self, x: Float[Tensor, "B L E"], shared: Pass, index: int
-    ) -> Float[Tensor, "B L E"]:
+    ) -> Float[Tensor, "B _ E"]:
         h = self.attn_norm(x)
         q, k, v = (
             projection(h).unflatten(-1, (-1, self.head_dim))
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
-        x = x + self.attn_out(shared.attend(index, q, k, v))
+        x = shared.read(index, x + self.attn_out(shared.attend(index, q, k, v)))
         h = self.ff_norm(x)
         return x + self.ff_out(F.silu(self.ff_proj(h)) * self.up_proj(h))
 

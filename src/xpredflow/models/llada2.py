@@ -54,8 +54,8 @@ class Layer(nn.Module):
 
     def forward(
         self, x: Float[Tensor, "B L E"], shared: Pass, index: int
-    ) -> Float[Tensor, "B L E"]:
-        x = x + self.attention(self.input_layernorm(x), shared, index)
+    ) -> Float[Tensor, "B _ E"]:
+        x = shared.read(index, x + self.attention(self.input_layernorm(x), shared, index))
         return x + self.mlp(self.post_attention_layernorm(x))
 
 

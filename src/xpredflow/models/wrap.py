@@ -111,7 +111,8 @@ def check_model(model: Any, decoder: Any = None) -> Model:
     """Refuse what is no model, and a decoder that this model cannot serve; else return it."""
     if isinstance(model, str):
         raise InputError(f"model is {model!r}, a text: load it first, load({model!r})")
-    if not isinstance(model, Model):
+    # our own are known by their class: asking for each attribute of the protocol takes longer
+    if not isinstance(model, MaskedDiffusionModel | Model):
         fix = "expected what load() or wrap() returns"
         if isinstance(model, nn.Module):
             fix = "wrap it first, wrap(module, tokenizer, mask=...)"

@@ -15,8 +15,8 @@ all the time, and in a pass
     readout      two tables of c·V, both vocabulary matrices in s bytes, and the head's gradient
 
 `a` counts what torch keeps for a layer: normed inputs, heads, attention's output, and four tensors
-of the MLP's inner width. Gradients grow as activations go: with one part per update the larger of
-the two counts, with several both.
+of the MLP's inner width; on a CPU attention's are in fp32 whatever s is. Gradients grow as
+activations go: with one part per update the larger of the two counts, with several both.
 """
 
 from dataclasses import dataclass, fields
@@ -79,6 +79,7 @@ class Work:
     world: int
     products: torch.dtype
     checkpointing: bool
+    float_attention: bool = False  # whatever the products are in
 
 
 def footprint(model: MaskedDiffusionModel, config: AlignConfig, work: Work) -> Footprint:
@@ -106,7 +107,8 @@ def _pass(model: MaskedDiffusionModel, config: AlignConfig, work: Work) -> tuple
     # sharded weights and those beside adapters are at hand in the products' dtype
     cast = s < FLOAT and not adapters and work.world == 1
     residual = FLOAT if cast else s
-    a = count * max(layer_bytes(model, layer, s, residual, adapters) for layer in layers)
+    attended = FLOAT if work.float_attention else s
+    a = count * max(layer_bytes(model, layer, s, attended, residual, adapters) for layer in layers)
     largest = max(sum(p.numel() for p in layer.parameters()) for layer in layers)
     copies = s * largest if cast else 0
     if work.checkpointing:
@@ -133,7 +135,12 @@ def _pass(model: MaskedDiffusionModel, config: AlignConfig, work: Work) -> tuple
 
 
 def layer_bytes(
-    model: MaskedDiffusionModel, layer: nn.Module, s: int, residual: int, adapters: bool
+    model: MaskedDiffusionModel,
+    layer: nn.Module,
+    s: int,
+    attended: int,
+    residual: int,
+    adapters: bool,
 ) -> int:
     """What torch keeps of a layer for the backward pass, per position."""
     width, shape = model.embedding.shape[1], model.shape
@@ -144,7 +151,7 @@ def layer_bytes(
     # in bf16 every matrix casts its input for itself, unless it is at hand
     shared = s == FLOAT or (residual < FLOAT and not adapters)
     inputs = ((2 if shared else 5) * width + heads) * s
-    attention = (2 * heads + 2 * kv) * s
+    attention = (2 * heads + 2 * kv) * attended
     return norms + inputs + attention + _mlp_bytes(layer, width, s)
 
 

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from xpredflow.files import write_atomically
-from xpredflow.models import MaskedDiffusionModel
+from xpredflow.models import MaskedDiffusionModel, attention
 from xpredflow.models.defaults import REPORT
 from xpredflow.models.loader import as_dtype, load
 from xpredflow.models.module_adapter import Wrapped
@@ -130,7 +130,8 @@ class Alignment:
             return None
         positions = self.rows * longest
         products, again = self._products(), model.checkpointing
-        work = Work(positions, self.parts, self.share.world, products, again)
+        floats = attention.attends_in_float(self.device)
+        work = Work(positions, self.parts, self.share.world, products, again, floats)
         return footprint(model, self.config, work)
 
     def __iter__(self) -> Iterator[Progress]:
