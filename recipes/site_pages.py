@@ -4,7 +4,7 @@
 
 A page names the lines that it shows,
 
-    <!-- source: flow.py | x_next = x + v -->
+    <!-- source: flow.py | x_next = torch.lerp -->
     <!-- source: flow.py | reedited = live | t_next = torch.where(reedited -->
 
 by the beginning of one line, or of the first and the last; a fenced block with them follows, and
