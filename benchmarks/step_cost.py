@@ -28,6 +28,7 @@ from xpredflow.engine.signals import read
 from xpredflow.models import MaskedDiffusionModel
 from xpredflow.models.attention import Pass, Shape
 from xpredflow.models.llada import Block
+from xpredflow.models.machine import keep_freed_memory
 from xpredflow.policies.heuristic import Confidence
 from xpredflow.types import Canvas, Space, SpecialTokens, StepInfo
 
@@ -47,6 +48,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
+    keep_freed_memory()  # as a session does: else page faults decide over what the parts take
     with torch.no_grad():
         wide = at_llada(given.positions, getattr(torch, given.dtype), given.rounds)
         tiny = {f"batch {n}": at_tiny(n, 20 * given.rounds) for n in (1, 8)}

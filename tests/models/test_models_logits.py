@@ -29,6 +29,25 @@ def test_agrees_with_the_reference(family, checkpoint, model):
     torch.testing.assert_close(whole(model, inputs), torch.stack(expected), rtol=1e-4, atol=1e-4)
 
 
+def test_in_decoding_the_last_layer_ends_with_what_is_read(model):
+    inputs = torch.stack([model.embedding[tokens(21, seed)] for seed in range(2)]).detach()
+    positions = torch.arange(21).expand(2, -1)
+    columns = torch.tensor([[3, 20, 7], [0, 1, 19]])
+    widths = []
+    *_, before, last = model.trunk()[0]
+    hooks = [
+        layer.register_forward_hook(lambda _, args, out: widths.append(out.shape[1]))
+        for layer in (before, last)
+    ]
+    trained = model.logits(inputs, positions, columns)
+    with torch.no_grad():
+        decoded = model.logits(inputs, positions, columns)
+    for hook in hooks:
+        hook.remove()
+    assert widths == [21, 21, 21, 3]
+    torch.testing.assert_close(decoded, trained, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("changes", [{"n_kv_heads": 2}, {"n_kv_heads": 1}])
 def test_llada_with_grouped_heads_agrees(tmp_path, changes):
     raw = write_checkpoint(tmp_path, "llada", **changes)
