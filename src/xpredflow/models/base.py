@@ -57,6 +57,8 @@ class MaskedDiffusionModel(nn.Module):
     ignored: ClassVar[str] = r"\.inv_freq$"
     residual: ClassVar[str]
     precise: ClassVar[str] = r"(?!)"
+    # whether layers ask a Pass what to read behind their attention, so that the last may end early
+    reads_at_the_end: bool = False
     # How several processes share its matrices out, by patterns of their names, and the modules
     # whose results are then parts of a sum.
     cuts: ClassVar[Mapping[str, Cut]] = MappingProxyType({})
@@ -173,9 +175,8 @@ class MaskedDiffusionModel(nn.Module):
         shared = Pass.begin(positions, self.shape, cast(BlockCache | None, cache), slots)
         # In decoding the last layer ends with what is read. Elsewhere all layers are alike: a
         # compiled one would need a second graph, and trainings are repeated number by number.
-        ends_early = not (
-            torch.is_grad_enabled() or self.compiled or self.shape.shift or self.layer_devices
-        )
+        alike = torch.is_grad_enabled() or self.compiled or self.shape.shift
+        ends_early = self.reads_at_the_end and not (alike or self.layer_devices)
         if ends_early:
             shared = replace(shared, columns=columns, last=self.shape.layers - 1)
         hidden = inputs.to(self.embedding.dtype)

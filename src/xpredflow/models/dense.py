@@ -96,6 +96,7 @@ class Dense(MaskedDiffusionModel):
     """What a checkpoint is, config.json and the table of variants say; see `DenseConfig`."""
 
     family = "dense"
+    reads_at_the_end = True
     model_type = ""
     end_of_turn = ""
     residual = r"\.(o_proj|down_proj)(\.weight)?$"

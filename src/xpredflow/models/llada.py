@@ -71,6 +71,7 @@ class LLaDA(MaskedDiffusionModel):
     """Tensor names equal the published ones, so that a checkpoint needs no mapping."""
 
     family = "LLaDA"
+    reads_at_the_end = True
     model_type = "llada"
     end_of_turn = "<|eot_id|>"
     residual = r"\.blocks\.\d+\.(attn_out|ff_out)\."

@@ -76,6 +76,7 @@ class LLaDA2(MaskedDiffusionModel):
     """Names equal the published ones, except that the experts of a layer are stacked."""
 
     family = "LLaDA2"
+    reads_at_the_end = True
     model_type = "llada2_moe"
     end_of_turn = "<|role_end|>"
     residual = r"\.(dense|down_proj)(\.weight)?$"

@@ -15,7 +15,7 @@ from xpredflow.tasks.generated.minimath.story import (
 )
 
 LARGEST_TOTAL = 99  # of everybody's: results have two digits, as in minimath
-EQUATIONS = {1: (4, 4), 2: (5, 5), 3: (6, 7)}  # how many a worked answer may take, by level
+EQUATIONS = {1: (4, 5), 2: (6, 6), 3: (7, 8)}  # how many a worked answer may take, by level
 
 
 @dataclass(frozen=True)
