@@ -83,7 +83,7 @@ def test_the_embedded_models_say_what_they_are(caplog) -> None:
         assert not caplog.messages
         generate(load("tiny-aligned"), "Hello")
     assert done.text.endswith("#### 22")
-    assert "knows a few kinds of request" in caplog.messages[0]
+    assert "knows two kinds of request" in caplog.messages[0]
 
 
 def test_defaults_survive_saving_and_foreign_entries_are_kept(tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ class Inputs:
 
     def pairs(self) -> list[Pair]:
         """Every model with its aligned one; without --model, the embedded ones."""
-        count = len(self.aligned) or len(embedded.SHORT_TASKS_ONLY)
-        models = self.models or embedded.SHORT_TASKS_ONLY[:count]
+        count = len(self.aligned) or len(embedded.ALIGNED)
+        models = self.models or tuple(embedded.ALIGNED)[:count]
         aligned = self.aligned or tuple(embedded.ALIGNED.get(model) for model in models)
         if len(aligned) != len(models):
             raise InputError(
