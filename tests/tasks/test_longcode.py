@@ -44,7 +44,7 @@ def test_names_are_free_but_must_agree():
     problems = (TASK.problem("train", index) for index in range(200))
     for problem in [p for p in problems if p.meta["style"] == "helpers"][:40]:
         answers = {TASK.answer(problem, Random(seed)) for seed in range(40)}
-        assert len(answers) > 35
+        assert len(answers) > 25
         program = min(answers)
         first = re.search(r"def (\w+)", program).group(1)  # type: ignore[union-attr]
         other = next(n for n in (*TEST_NAMES, *CHANGE_NAMES) if f"{n}(" not in program)

@@ -150,7 +150,7 @@ def draw_argument(rng: Random, pool: Pool, reserved: bool) -> str:
     return pool.draw(rng, reserved)
 
 
-def invent(rng: Random, syllables: tuple[int, ...] = (1, 2, 2, 3)) -> str:
+def invent(rng: Random, syllables: tuple[int, ...] = (1, 1, 2, 2)) -> str:
     """A word of so many syllables that nobody knows."""
     parts = (_ONSETS, _VOWELS, _CODAS)
     word = "".join(rng.choice(part) for _ in range(rng.choice(syllables)) for part in parts)

@@ -14,22 +14,23 @@ from xpredflow.tasks.generated.minicode.answers import (
 from xpredflow.tasks.generated.minicode.operations import VARIABLE
 from xpredflow.tasks.generated.minicode.pipeline import Pipeline, Step
 
-# Names that requests do not use; all are free, and all must agree wherever they stand. What helpers
-# call their argument, and stages their list and its elements, is the same in the whole answer.
+# Names that requests do not use. Which of them the first function has is free; the others follow in
+# a circle, so that one choice has to agree wherever a function is defined or called. What helpers
+# call their argument, and stages their list and its elements, is the same in the whole answer too.
 TEST_NAMES = ("ok", "fits", "good", "valid")
 CHANGE_NAMES = ("change", "apply", "modify", "adapt")
-STAGE_NAMES = ("stage", "inner", "middle", "base", "chain")
+STAGE_NAMES = ("base", "inner", "middle", "chain")
 LISTS = {"numbers": ("nums", "data", "xs"), "words": ("words", "names", "texts")}
 
 
 def helpers(p: Pipeline, rng: Random) -> list[str]:
     """A small function per step, and a loop that calls them on each element."""
-    tests, changes = (rng.sample(_free(names, p), 3) for names in (TEST_NAMES, CHANGE_NAMES))
+    start = rng.randrange(len(TEST_NAMES))
     into = rng.choice(NUMBER_NAMES if p.result.add else LIST_NAMES)
     v, own = rng.choices(p.family.loop_names, k=2)
     lines, body, depth = [], [], 0
-    for step in p.steps:
-        name = (changes if step.change else tests).pop()
+    for number, step in enumerate(p.steps, start):
+        name = _in_circle(CHANGE_NAMES if step.change else TEST_NAMES, number)
         more = f", {VARIABLE}" if _takes_k(step) else ""
         lines += [f"def {name}({own}{more}):", f"{INDENT}return {_value(step, own)}"]
         call = f"{name}({v}{more})"
@@ -50,10 +51,11 @@ def helpers(p: Pipeline, rng: Random) -> list[str]:
 
 def stages(p: Pipeline, rng: Random) -> list[str]:
     """A function of the whole list per step, each of which calls the one before it."""
-    names = rng.sample(_free(STAGE_NAMES, p), len(p.steps))
+    start = rng.randrange(len(STAGE_NAMES))
     argument, v = rng.choice(LISTS[p.family.name]), rng.choice(p.family.loop_names)
     lines, before, more = [], "", ""
-    for step, name in zip(p.steps, names, strict=True):
+    for number, step in enumerate(p.steps, start):
+        name = _in_circle(STAGE_NAMES, number)
         source = f"{before}({argument}{more})" if before else argument
         more = more or (f", {VARIABLE}" if _takes_k(step) else "")
         lines.append(f"def {name}({argument}{more}):")
@@ -72,13 +74,12 @@ STYLES: dict[str, Callable[[Pipeline, Random], list[str]]] = {
 
 
 def write(p: Pipeline, style: str, rng: Random) -> str:
-    """All functions in the style asked for, with names drawn uniformly."""
+    """All functions in the style asked for, the names of the first drawn uniformly."""
     return "\n".join(STYLES[style](p, rng))
 
 
-def _free(names: tuple[str, ...], p: Pipeline) -> list[str]:
-    """Names that the function asked for does not have."""
-    return [name for name in names if name != p.name]
+def _in_circle(names: tuple[str, ...], number: int) -> str:
+    return names[number % len(names)]
 
 
 def _takes_k(step: Step) -> bool:
