@@ -80,7 +80,7 @@ class Flow:
 
         tokens = torch.where(live, signals.tokens, canvas.tokens)
         canvas = canvas.update(state=x_next, progress=t_next, tokens=tokens)
-        moved = live & (t < 1) & ~reset
+        moved = (dt > 0).masked_fill(reset, False)
         return canvas, Event(signals, reedited, committed, action, moved)
 
     def trust(self, canvas: Canvas, signals: Signals) -> Float[Tensor, "B N"]:

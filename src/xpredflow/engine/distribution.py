@@ -17,6 +17,7 @@ from torch import Tensor
 CHUNK_BYTES = {"cpu": 2**22}
 ACCELERATOR_CHUNK = 2**26
 BLOCK = 128  # tokens of which only the best is looked at first
+BLOCKED_FROM = {"cpu": 64 * BLOCK}  # vocabularies for which that pays
 KEPT = 4  # likeliest tokens that are kept
 LEAST_ODDS = -1e4  # finite, so that a token without a chance still comes before a closed position
 
@@ -199,7 +200,7 @@ def likeliest(z: Float[Tensor, "*S V"]) -> tuple[Float[Tensor, "*S 4"], Int[Tens
 
     Only the blocks with the best maxima can hold them: the vocabulary is read once.
     """
-    if z.shape[-1] <= 2 * KEPT * BLOCK:
+    if z.shape[-1] <= BLOCKED_FROM.get(z.device.type, 2 * KEPT * BLOCK):
         return _best(z)
     whole = z.shape[-1] // BLOCK * BLOCK
     _, chosen = _best(z[..., :whole].unflatten(-1, (-1, BLOCK)).amax(-1))
@@ -213,16 +214,39 @@ def likeliest(z: Float[Tensor, "*S V"]) -> tuple[Float[Tensor, "*S 4"], Int[Tens
 
 def _best(z: Float[Tensor, "*S K"]) -> tuple[Float[Tensor, "*S 4"], Int[Tensor, "*S 4"]]:
     """The four largest numbers and where they are; in front, of equal ones, the first."""
+    found = _best_on_cpu(z) if z.device.type == "cpu" else None
+    if found is not None:
+        return found
     top, index = z.topk(KEPT)
-    if z.device.type == "cpu":  # where it costs nothing to look, and finding the first a lot
-        best = top.numpy()
-        if not (best[..., 0] == best[..., 1]).any():
-            return top, index
     first = z.argmax(-1, keepdim=True)
     # topk takes any of equal ones: the first changes places with the one that is in front
     index = torch.where(index == first, index[..., :1], index)
     index[..., :1] = first
     return top, index
+
+
+def _best_on_cpu(
+    z: Float[Tensor, "*S K"],
+) -> tuple[Float[Tensor, "*S 4"], Int[Tensor, "*S 4"]] | None:
+    """The same by NumPy's argmax, where torch's topk and argmax compare one number at a time.
+
+    What was found is taken out of `z` for the next round, and put back at the end. None where less
+    than four numbers are finite: what was taken out could be found again.
+    """
+    numbers = z.numpy().reshape(-1, z.shape[-1])
+    rows = np.arange(len(numbers))
+    top = np.empty((len(numbers), KEPT), dtype=np.float32)
+    tokens = np.empty((len(numbers), KEPT), dtype=np.int64)
+    for rank in range(KEPT):
+        best = numbers.argmax(-1)
+        top[:, rank], tokens[:, rank] = numbers[rows, best], best
+        numbers[rows, best] = -np.inf
+    for rank in reversed(range(KEPT)):
+        numbers[rows, tokens[:, rank]] = top[:, rank]
+    if not np.isfinite(top).all():
+        return None
+    shape = (*z.shape[:-1], KEPT)
+    return torch.from_numpy(top).view(shape), torch.from_numpy(tokens).view(shape)
 
 
 def odds_of(z: Float[Tensor, "P V"], tokens: Int[Tensor, " P"]) -> Odds:

@@ -86,7 +86,7 @@ def mixture(
     signals: Signals, table: Float[Tensor, "V E"], k: int | None = 1
 ) -> Float[Tensor, "B N E"]:
     """X_pred: top-k predicted embeddings by renormalised probability; None is the full softmax."""
-    k = k if k is None else min(k, len(table))
+    k = k if k is None else min(k, table.shape[0])
     if k == 1:
         return torch.nn.functional.embedding(signals.tokens, table).float()
     if k is None:
