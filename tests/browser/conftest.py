@@ -1,4 +1,7 @@
-"""A real browser without a window, one per file; skipped with a reason where there is none."""
+"""A real browser without a window, one per file; where there is none, skipped with a reason.
+
+With CI=true that is an error, as .ci/run installs one.
+"""
 
 import os
 import shutil
@@ -8,7 +11,8 @@ from typing import Any
 
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium", "chromium-browser", "chromium-headless-shell")
+NAMES += ("google-chrome", "google-chrome-stable")
 
 
 @pytest.fixture(scope="module")  # while it is open asyncio.run works nowhere in the process
@@ -16,7 +20,8 @@ def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright (group dev)")
     path = next((found for name in NAMES if (found := shutil.which(name))), None)
     if path is None:
-        pytest.skip(f"needs a browser: install one of {', '.join(NAMES)}")
+        say = pytest.fail if os.environ.get("CI") else pytest.skip
+        say(f"needs a browser: install one of {', '.join(NAMES)}")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []  # root may not have Chromium's own
     with sync_api.sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=arguments)
