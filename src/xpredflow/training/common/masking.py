@@ -192,7 +192,13 @@ def masked_cross_entropy(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Eq. 1 per candidate position, and the share of masked tokens that were guessed right."""
     inputs = masked_inputs(model, noisy) if inputs is None else inputs
-    logits = model.logits(inputs, noisy.positions, noisy.columns)
+    return weighted_loss(model.logits(inputs, noisy.positions, noisy.columns), noisy)
+
+
+def weighted_loss(
+    logits: Float[Tensor, "B N V"], noisy: MaskedBatch
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The same from logits at the batch's columns."""
     asked, target = noisy.asked[:, noisy.first :], noisy.ids[:, noisy.first :]
     logits, target = logits[asked].float(), target[asked]
     loss = F.cross_entropy(logits, target, reduction="none")

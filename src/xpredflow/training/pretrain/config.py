@@ -31,6 +31,13 @@ class PretrainConfig:
     tail_share: float = _masking(
         0.25, "rows of which only the tail is shown, from whole_from on", ge=0, le=1
     )
+    block_share: float = _masking(
+        0.0,
+        "updates before whole_from that learn all blocks of a response at once, each with what is"
+        " before it clean",
+        ge=0,
+        le=1,
+    )
     full_share: float = _masking(
         0.25, "batches filled with EOS up to the full response length", ge=0, le=1
     )
@@ -43,6 +50,9 @@ class PretrainConfig:
     weight_decay: float = weight_decay(0.05, "both")
     bf16: bool = optimiser(
         False, "multiply matrices in bfloat16: faster where the processor knows it"
+    )
+    compile: bool = optimiser(
+        False, "torch.compile the layers: a minute at the start, then fewer, larger kernels"
     )
     clip: float = gradient_clip()
     ema: float = optimiser(

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import Tensor
 from xpredflow.errors import InputError
 from xpredflow.evaluation import Job, evaluate_job
 from xpredflow.models import MaskedDiffusionModel, build, save
+from xpredflow.models.compilation import compile_layers
 from xpredflow.models.digests import weights_digest
 from xpredflow.processes import Share, from_first, summed
 from xpredflow.tasks import Runner, Task
@@ -22,6 +24,7 @@ from xpredflow.training.common.masking import TextBatch, draw_masks, masked_cros
 from xpredflow.training.common.run_file import RunFile
 from xpredflow.training.common.runs import Run
 from xpredflow.training.pretrain.batches import Mixture, Source, chunk, make_source
+from xpredflow.training.pretrain.block_streams import block_cross_entropy, mask_blocks
 from xpredflow.training.pretrain.config import PretrainConfig
 from xpredflow.training.pretrain.initialise import (
     Initialise,
@@ -117,7 +120,8 @@ class Pretraining:
         checks |= {} if start is None else {"weights": weights_digest(start)}
         # the rate is constant until it falls, so a run may be lengthened before it does; so with
         # the tasks of later stages
-        later = ("updates", "decay_share", "probe_every", "schedule", "whole_from")
+        later = ("updates", "decay_share", "probe_every", "schedule", "whole_from", "block_share")
+        later += ("bf16", "compile")  # how it is computed, not what
         about = RunFile("pretrain", config, inputs, checks=checks)
         self.run = Run(directory, about, resume, may_change=later, share=share)
         # a killed run may have left a tokenizer for another vocabulary
@@ -133,6 +137,14 @@ class Pretraining:
         products = torch.bfloat16 if config.bf16 else torch.float32
         self.optimizers = make_optimizers(self.model, config.lr, config.weight_decay, products)
         self.balance = Balance(self.model, share=share)
+        if config.block_share and (self.model.block_size or self.model.shape.shift):
+            raise InputError(
+                f"block_share is {config.block_share}, which is for models that see the whole row"
+                f" and predict a position where it stands; {self.model.name!r} does not:"
+                " leave it out"
+            )
+        if config.compile:
+            compile_layers(self.model)
         self.step = 0
         self.losses: list[float] = []  # since the last report
         self.rights: list[float] = []
@@ -208,18 +220,26 @@ class Pretraining:
     def _train_on(self, batch: TextBatch) -> tuple[float, float]:
         config = self.config
         draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
-        noisy = draw_masks(
-            batch,
-            self.model.block_size,
-            self.model.special.eos,
-            draw,
-            cut_share=config.cut_share,
-            tail_share=config.tail_share if self.step >= config.whole_from else 0.0,
-        )
+        whole = self.step >= config.whole_from
+        rows = slice(self.share.rank, None, self.share.world)
         device = self.model.embedding.device
-        own = noisy.rows(slice(self.share.rank, None, self.share.world)).to(device)
+        in_blocks = not whole and config.block_share > 0
+        if in_blocks and torch.rand((), generator=draw) < config.block_share:
+            noisy, blocks = mask_blocks(batch, draw)
+            loss_of = partial(block_cross_entropy, blocks=blocks[rows].to(device))
+        else:
+            noisy = draw_masks(
+                batch,
+                self.model.block_size,
+                self.model.special.eos,
+                draw,
+                cut_share=config.cut_share,
+                tail_share=config.tail_share if whole else 0.0,
+            )
+            loss_of = masked_cross_entropy
+        own = noisy.rows(rows).to(device)
         with torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-            loss, right = masked_cross_entropy(self.model, own)
+            loss, right = loss_of(self.model, own)
         loss = loss * (own.candidates.sum() / noisy.candidates.sum())
         loss.backward()
         right = right * (own.asked.sum() / noisy.asked.sum())
