@@ -47,7 +47,7 @@ def test_names_are_free_but_must_agree():
         assert len(answers) > 25
         program = min(answers)
         first = re.search(r"def (\w+)", program).group(1)  # type: ignore[union-attr]
-        other = next(n for n in (*TEST_NAMES, *CHANGE_NAMES) if f"{n}(" not in program)
+        other = next(f"{n}1" for n in (*TEST_NAMES, *CHANGE_NAMES) if n not in program)
         with pytest.raises(NameError, match=first):
             trusted_run(program.replace(f"def {first}(", f"def {other}("), problem.meta)
         broken[first] += 1

@@ -52,7 +52,7 @@ class PretrainConfig:
         False, "multiply matrices in bfloat16: faster where the processor knows it"
     )
     compile: bool = optimiser(
-        False, "torch.compile the layers: a minute at the start, then fewer, larger kernels"
+        False, "have torch compile the layers: a minute at first, then larger kernels"
     )
     clip: float = gradient_clip()
     ema: float = optimiser(

@@ -14,9 +14,9 @@ from xpredflow.tasks.generated.minicode.answers import (
 from xpredflow.tasks.generated.minicode.operations import VARIABLE
 from xpredflow.tasks.generated.minicode.pipeline import Pipeline, Step
 
-# Names that requests do not use. Which of them the first function has is free; the others follow in
-# a circle, so that one choice has to agree wherever a function is defined or called. What helpers
-# call their argument, and stages their list and its elements, is the same in the whole answer too.
+# Names that requests do not use. Each is free, has to agree wherever a function is defined or
+# called, and is the same in the whole answer: the step's number, behind it, tells functions apart.
+# What helpers call their argument, and stages their list and its elements, is the same too.
 TEST_NAMES = ("ok", "fits", "good", "valid")
 CHANGE_NAMES = ("change", "apply", "modify", "adapt")
 STAGE_NAMES = ("base", "inner", "middle", "chain")
@@ -25,12 +25,12 @@ LISTS = {"numbers": ("nums", "data", "xs"), "words": ("words", "names", "texts")
 
 def helpers(p: Pipeline, rng: Random) -> list[str]:
     """A small function per step, and a loop that calls them on each element."""
-    start = rng.randrange(len(TEST_NAMES))
+    test, change = rng.choice(TEST_NAMES), rng.choice(CHANGE_NAMES)
     into = rng.choice(NUMBER_NAMES if p.result.add else LIST_NAMES)
     v, own = rng.choices(p.family.loop_names, k=2)
     lines, body, depth = [], [], 0
-    for number, step in enumerate(p.steps, start):
-        name = _in_circle(CHANGE_NAMES if step.change else TEST_NAMES, number)
+    for number, step in enumerate(p.steps, 1):
+        name = f"{change if step.change else test}{number}"
         more = f", {VARIABLE}" if _takes_k(step) else ""
         lines += [f"def {name}({own}{more}):", f"{INDENT}return {_value(step, own)}"]
         call = f"{name}({v}{more})"
@@ -51,11 +51,11 @@ def helpers(p: Pipeline, rng: Random) -> list[str]:
 
 def stages(p: Pipeline, rng: Random) -> list[str]:
     """A function of the whole list per step, each of which calls the one before it."""
-    start = rng.randrange(len(STAGE_NAMES))
-    argument, v = rng.choice(LISTS[p.family.name]), rng.choice(p.family.loop_names)
+    stage, argument = rng.choice(STAGE_NAMES), rng.choice(LISTS[p.family.name])
+    v = rng.choice(p.family.loop_names)
     lines, before, more = [], "", ""
-    for number, step in enumerate(p.steps, start):
-        name = _in_circle(STAGE_NAMES, number)
+    for number, step in enumerate(p.steps, 1):
+        name = f"{stage}{number}"
         source = f"{before}({argument}{more})" if before else argument
         more = more or (f", {VARIABLE}" if _takes_k(step) else "")
         lines.append(f"def {name}({argument}{more}):")
@@ -74,12 +74,8 @@ STYLES: dict[str, Callable[[Pipeline, Random], list[str]]] = {
 
 
 def write(p: Pipeline, style: str, rng: Random) -> str:
-    """All functions in the style asked for, the names of the first drawn uniformly."""
+    """All functions in the style asked for, with names drawn uniformly."""
     return "\n".join(STYLES[style](p, rng))
-
-
-def _in_circle(names: tuple[str, ...], number: int) -> str:
-    return names[number % len(names)]
 
 
 def _takes_k(step: Step) -> bool:
