@@ -1,7 +1,7 @@
 """Align `small` on its own right answers, whole and in blocks.
 
     python recipes/align_small.py                      runs/small/model, about 40 minutes on a core
-    python recipes/align_small.py recipes/small-2      from other weights
+    python recipes/align_small.py recipes/small-3      from other weights
     python recipes/align_small.py --answers people     only one half of the answers, on another core
 
 Killed, the same command goes on where it was. runs/small-aligned/model is the result. Half of the

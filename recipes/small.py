@@ -1,21 +1,19 @@
 """Pretrain the embedded model `small`, which begins as `tiny` and learns the long tasks too.
 
     torchrun --nproc_per_node 2 recipes/small.py --from-tiny    all of it: hours on 2 cores
-    torchrun --nproc_per_node 2 recipes/small.py                from recipes/small-2: two hours
+    torchrun --nproc_per_node 2 recipes/small.py                from recipes/small-3: two hours
 
 Killed, the same command goes on where it was. runs/small/model is the result. The vocabulary gets
 more tokens, spells every word alike wherever it stands (spelling.py), so that any can be copied,
-and the model gets more width and depth. Then everything is trained, half of the requests as people
-write them: in --from-tiny first all lengths, then short answers alone, which are cheap and need all
-that a long one needs but its length, then all lengths again. Weights that an earlier version of
-this recipe ended with are kept in small-2, rounded (shipping.py); docs/embedded.md says how they
-were made.
+and the model gets more width and depth. Half of the requests are as people write them. In
+--from-tiny everything is trained first, mostly short answers; the last run is of long answers, and
+in half of its updates each token is learned from all that stands before it (block_share). Weights
+that an earlier version of this recipe ended with are kept in small-3, rounded (shipping.py);
+docs/embedded.md says how they were made.
 """
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -26,36 +24,17 @@ from sums import Sums
 
 from xpredflow.models import save
 from xpredflow.models.embedded import assets, load
+from xpredflow.models.machine import multiplies_bfloat16
 from xpredflow.processes import from_first, join_processes
 from xpredflow.tasks import GENERATED, Generated, Problem
-from xpredflow.tasks.generated.longcode.task import LongCode
 from xpredflow.tasks.generated.longmath.story import LARGEST_TOTAL
-from xpredflow.tasks.generated.longmath.story import draw as draw_story
-from xpredflow.tasks.generated.longmath.task import LongMath
-from xpredflow.tasks.generated.minicode.draw import draw
-from xpredflow.tasks.generated.splits import RESPONSE_LENGTH
 from xpredflow.training.pretrain import PretrainConfig, Stage, pretrain
 
 RUNS = Path("runs")
-KEPT = Path(__file__).parent / "small-2"  # weights on the way
+KEPT = Path(__file__).parent / "small-3"  # weights on the way
 SHAPE = {"d_model": 160, "n_heads": 5, "n_kv_heads": 5, "n_layers": 8, "mlp_hidden_size": 480}
-FEW_EQUATIONS = {1: (2, 2), 2: (3, 3), 3: (3, 4)}
 VOCABULARY = 1280
 EXAMPLES = 3000  # of each task, that the vocabulary is learned from
-
-
-class ShortCode(LongCode):
-    """What longcode asks for, of minicode's shorter pipelines."""
-
-    name, response_length = "shortcode", 96
-    pipelines = staticmethod(draw)
-
-
-class ShortMath(LongMath):
-    """What longmath asks for, in two to four equations."""
-
-    name, response_length = "shortmath", RESPONSE_LENGTH
-    stories = replace(LongMath.stories, draw=partial(draw_story, equations=FEW_EQUATIONS))
 
 
 class AsPeopleWrite:
@@ -76,14 +55,10 @@ class AsPeopleWrite:
 
 TASKS: list[Generated] = [make() for make in GENERATED.values()]
 CODE, MATH, LONG_CODE, LONG_MATH = map(AsPeopleWrite, TASKS)
-SHORT = (ShortCode(), ShortMath())
-SHORT_CODE, SHORT_MATH = map(AsPeopleWrite, SHORT)
-SUMS = Sums(LARGEST_TOTAL)
 SHORT_FIRST = (CODE, MATH, "minicode", "minimath", CODE, MATH, "longcode", "longmath")
-EVERYTHING = (CODE, MATH, "longcode", "longmath", LONG_CODE, LONG_MATH, SUMS)
+EVERYTHING = (CODE, MATH, "longcode", "longmath", LONG_CODE, LONG_MATH, Sums(LARGEST_TOTAL))
 EVERYTHING += ("minicode", MATH, LONG_CODE, LONG_MATH, "longcode", "longmath", "minimath")
-# half the length, and all that a long answer needs but its length
-SHORT_ONLY = (CODE, MATH, SHORT_CODE, SHORT_MATH, "minicode", "minimath", *SHORT, SHORT_CODE, SUMS)
+MOSTLY_LONG = (LONG_CODE, LONG_MATH, "longcode", "longmath", LONG_CODE, LONG_MATH, CODE, MATH)
 FIRST = PretrainConfig(
     updates=5760,
     batch=32,
@@ -93,11 +68,22 @@ FIRST = PretrainConfig(
     tail_share=0.125,
     whole_from=4608,
     probe_every=0,
-    bf16=True,
+    bf16=multiplies_bfloat16(),
 )
-SHORTER = replace(FIRST, updates=3600, batch=48, seed=3, lr=2e-3, warmup=64, decay_share=0.0)
-SHORTER = replace(SHORTER, whole_from=3600)
-LAST = replace(SHORTER, updates=5120, seed=4, decay_share=0.95, whole_from=4352)
+LAST = PretrainConfig(
+    updates=3328,
+    batch=48,
+    seed=4,
+    lr=2e-3,
+    warmup=64,
+    decay_share=0.6923,
+    block_share=0.5,
+    tail_share=0.125,
+    whole_from=2752,
+    probe_every=0,
+    bf16=multiplies_bfloat16(),
+    compile=True,
+)
 KNOWN = 20  # how often a word must stand in the examples to be known with its space
 SCHEDULE = (Stage(0, SHORT_FIRST), Stage(640, EVERYTHING))
 
@@ -142,10 +128,9 @@ def train(out: Path, config: PretrainConfig, start: Path, schedule: tuple[Stage,
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(usage="torchrun recipes/small.py [--from-tiny]")
-    parser.add_argument("--from-tiny", action="store_true", help="not from recipes/small-2")
+    parser.add_argument("--from-tiny", action="store_true", help="not from recipes/small-3")
     start = KEPT
     if parser.parse_args().from_tiny:
         train(RUNS / "small-1", FIRST, begin(RUNS / "small-1" / "start"), SCHEDULE)
         start = RUNS / "small-1" / "model"
-    train(RUNS / "small-short", SHORTER, start, (Stage(0, SHORT_ONLY),))
-    train(RUNS / "small", LAST, RUNS / "small-short" / "model", (Stage(0, EVERYTHING),))
+    train(RUNS / "small", LAST, start, (Stage(0, MOSTLY_LONG),))

@@ -1,10 +1,9 @@
 """The recipe of `small`: what it trains on, and that its answers fit the room they have."""
 
-import re
 from random import Random
 
 import pytest
-from small import EVERYTHING, FIRST, SCHEDULE, SHORT, SHORT_FIRST, SHORT_ONLY, AsPeopleWrite
+from small import EVERYTHING, FIRST, LAST, MOSTLY_LONG, SCHEDULE, SHORT_FIRST, AsPeopleWrite
 
 from xpredflow.tasks import GENERATED
 from xpredflow.tasks.generated.people import NAMES
@@ -29,20 +28,12 @@ def test_every_stage_has_all_tasks_and_the_last_one_all_of_them_twice() -> None:
     assert SCHEDULE[-1].from_update < FIRST.updates
 
 
-def test_short_answers_need_what_long_ones_need_in_less_room() -> None:
-    for source in map(make_source, SHORT_ONLY):
-        room = getattr(source, "response_length", 0)
-        assert room < GENERATED["longcode"]().response_length
-    names = [make_source(source).name for source in SHORT_ONLY]
-    assert {"shortcode", "shortmath", "shortcode-people", "shortmath-people"} <= set(names)
-    code, math = (source for source in SHORT_ONLY if source in SHORT)
-    assert not isinstance(code, str)
-    assert not isinstance(math, str)
-    for index in range(50):
-        answer = code.answer(code.problem("train", index), Random(index))
-        assert 3 <= str(answer).count("def ") <= 4
-        answer = math.answer(math.problem("train", index), Random(index))
-        assert len(re.findall(r"\d=\d", str(answer))) in (2, 3, 4)
+def test_the_last_run_is_of_long_answers_and_of_people_s_requests() -> None:
+    names = [make_source(source).name for source in MOSTLY_LONG]
+    assert sum(name.startswith("long") for name in names) == 6
+    assert {f"{name}-people" for name in GENERATED} <= set(names)
+    assert LAST.block_share > 0
+    assert LAST.whole_from < LAST.updates
 
 
 def test_sums_reach_as_far_as_three_people_s_total() -> None:
@@ -59,7 +50,7 @@ def test_sums_reach_as_far_as_three_people_s_total() -> None:
 
 
 def test_reserved_names_are_in_no_batch() -> None:
-    for source in map(make_source, EVERYTHING):
+    for source in map(make_source, (*EVERYTHING, *MOSTLY_LONG)):
         for index in range(100):
             prompt = source.problem("train", index).prompt
             assert not [name for name in NAMES.reserved if f"{name} " in prompt]
