@@ -9,11 +9,12 @@ import torch
 from xpredflow import processes
 
 SCRIPT = """
+import sys
 import torch
 from xpredflow import processes
 processes.usable_cores = lambda: 6
 processes.join_processes()
-print("threads", torch.get_num_threads())
+sys.stdout.write(f"threads {torch.get_num_threads()}\\n")  # in one piece beside the other's
 processes.leave_processes()
 """
 

@@ -73,6 +73,11 @@ WORD_ARGUMENTS = _pool(
     "words names texts labels parts strs items strings lines tags ws",
     "terms keys toks langs",
 )
+RESERVED = frozenset(
+    word.lower()
+    for pool in (NAMES, THINGS, VERBS, NOUNS, NUMBER_ARGUMENTS, WORD_ARGUMENTS)
+    for word in pool.reserved
+)
 OPENINGS = Pool(
     (
         "Hi! ",
@@ -153,8 +158,11 @@ def draw_argument(rng: Random, pool: Pool, reserved: bool) -> str:
 def invent(rng: Random, syllables: tuple[int, ...] = (1, 1, 2, 2)) -> str:
     """A word of so many syllables that nobody knows."""
     parts = (_ONSETS, _VOWELS, _CODAS)
-    word = "".join(rng.choice(part) for _ in range(rng.choice(syllables)) for part in parts)
-    return word if len(word) > 2 else word + "lo"
+    while True:
+        word = "".join(rng.choice(part) for _ in range(rng.choice(syllables)) for part in parts)
+        word = word if len(word) > 2 else word + "lo"
+        if not {word, word + "s"} & RESERVED:  # chance must not spell what training may not see
+            return word
 
 
 def address(text: str, rng: Random, reserved: bool) -> str:
