@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,10 @@ from xpredflow.models.digests import weights_digest
 from xpredflow.processes import Share, from_first, summed
 from xpredflow.tasks import Runner, Task
 from xpredflow.training.common.answer_batches import BATCHES_PER_CHUNK
-from xpredflow.training.common.masking import TextBatch, draw_masks, masked_cross_entropy
+from xpredflow.training.common.masking import TextBatch
 from xpredflow.training.common.run_file import RunFile
 from xpredflow.training.common.runs import Run
 from xpredflow.training.pretrain.batches import Mixture, Source, chunk, make_source
-from xpredflow.training.pretrain.block_streams import block_cross_entropy, mask_blocks
 from xpredflow.training.pretrain.config import PretrainConfig
 from xpredflow.training.pretrain.initialise import (
     Initialise,
@@ -34,6 +32,7 @@ from xpredflow.training.pretrain.initialise import (
     read_shape,
     special_tokens,
 )
+from xpredflow.training.pretrain.lessons import check_blocks, draw_lesson
 from xpredflow.training.pretrain.optimizers import Balance, make_optimizers
 
 REPORT_EVERY = 64
@@ -137,12 +136,7 @@ class Pretraining:
         products = torch.bfloat16 if config.bf16 else torch.float32
         self.optimizers = make_optimizers(self.model, config.lr, config.weight_decay, products)
         self.balance = Balance(self.model, share=share)
-        if config.block_share and (self.model.block_size or self.model.shape.shift):
-            raise InputError(
-                f"block_share is {config.block_share}, which is for models that see the whole row"
-                f" and predict a position where it stands; {self.model.name!r} does not:"
-                " leave it out"
-            )
+        check_blocks(config, self.model)
         if config.compile:
             compile_layers(self.model)
         self.step = 0
@@ -219,27 +213,12 @@ class Pretraining:
 
     def _train_on(self, batch: TextBatch) -> tuple[float, float]:
         config = self.config
-        draw = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
-        whole = self.step >= config.whole_from
         rows = slice(self.share.rank, None, self.share.world)
         device = self.model.embedding.device
-        in_blocks = not whole and config.block_share > 0
-        if in_blocks and torch.rand((), generator=draw) < config.block_share:
-            noisy, blocks = mask_blocks(batch, draw)
-            loss_of = partial(block_cross_entropy, blocks=blocks[rows].to(device))
-        else:
-            noisy = draw_masks(
-                batch,
-                self.model.block_size,
-                self.model.special.eos,
-                draw,
-                cut_share=config.cut_share,
-                tail_share=config.tail_share if whole else 0.0,
-            )
-            loss_of = masked_cross_entropy
-        own = noisy.rows(rows).to(device)
+        lesson = draw_lesson(config, self.model, batch, self.step, rows)
+        noisy, own = lesson.noisy, lesson.noisy.rows(rows).to(device)
         with torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-            loss, right = loss_of(self.model, own)
+            loss, right = lesson.loss(self.model, own)
         loss = loss * (own.candidates.sum() / noisy.candidates.sum())
         loss.backward()
         right = right * (own.asked.sum() / noisy.asked.sum())
