@@ -1,5 +1,7 @@
 """Requests as people write them: many words, and some that are kept from training."""
 
+import builtins
+import keyword
 import re
 from random import Random
 
@@ -7,9 +9,15 @@ import pytest
 
 from xpredflow.tasks import GENERATED
 from xpredflow.tasks.generated import people
-from xpredflow.tasks.generated.longcode.answers import CHANGE_NAMES, STAGE_NAMES, TEST_NAMES
+from xpredflow.tasks.generated.longcode.answers import (
+    CHANGE_NAMES,
+    LISTS,
+    STAGE_NAMES,
+    TEST_NAMES,
+)
 from xpredflow.tasks.generated.longmath import phrasing as long_phrasing
 from xpredflow.tasks.generated.minicode import phrasing as code_phrasing
+from xpredflow.tasks.generated.minicode.answers import HELPER_NAMES, LIST_NAMES, NUMBER_NAMES
 from xpredflow.tasks.generated.minicode.operations import FAMILIES
 from xpredflow.tasks.generated.minimath import phrasing as math_phrasing
 from xpredflow.tasks.generated.people import Pool, address, draw_cast, draw_function, invent
@@ -92,6 +100,25 @@ def test_function_names_collide_with_nothing_that_an_answer_uses():
     names = {draw_function(Random(seed), seed % 2 == 1) for seed in range(2000)}
     assert all(name.isidentifier() for name in names)
     assert len(names) > 1000
+
+
+def test_made_up_words_mean_nothing_in_a_program():
+    answers_use = {*LIST_NAMES, *NUMBER_NAMES, *HELPER_NAMES, *STAGE_NAMES, *TEST_NAMES}
+    answers_use |= {name for names in LISTS.values() for name in names}
+    answers_use |= {name for family in FAMILIES.values() for name in family.loop_names}
+    words = {invent(Random(seed)) for seed in range(20_000)}
+    words |= {word + "s" for word in words}
+    assert not words & answers_use
+    assert not [word for word in words if keyword.iskeyword(word) or hasattr(builtins, word)]
+
+
+def test_verbs_and_nouns_are_often_made_up_in_training_and_never_in_evaluation():
+    known = {*people.VERBS.seen, *people.NOUNS.seen}
+    drawn = [draw_function(Random(seed), reserved=False).split("_") for seed in range(1000)]
+    assert 0.25 < sum(word not in known for name in drawn for word in name) / 1800 < 0.55
+    kept = {*people.VERBS.reserved, *people.NOUNS.reserved}
+    for seed in range(200):
+        assert set(draw_function(Random(seed), reserved=True).split("_")) <= kept
 
 
 def test_arguments_are_often_made_up_in_training_and_never_in_evaluation():

@@ -5,6 +5,8 @@ courtesy, not the sentence. The words for the operations themselves are all seen
 size learns what it was shown, and what is asked of it here is to read them in new surroundings.
 """
 
+import builtins
+import keyword
 from dataclasses import dataclass
 from random import Random
 
@@ -78,6 +80,9 @@ RESERVED = frozenset(
     for pool in (NAMES, THINGS, VERBS, NOUNS, NUMBER_ARGUMENTS, WORD_ARGUMENTS)
     for word in pool.reserved
 )
+# What means something in a program, or what answers call their own variables.
+_OWN = ("chain", "data", "good", "new", "num", "res", "temp", "vals", "word")
+TAKEN = frozenset({*keyword.kwlist, *dir(builtins), *_OWN})
 OPENINGS = Pool(
     (
         "Hi! ",
@@ -140,10 +145,14 @@ def draw_cast(rng: Random, count: int, reserved: bool) -> tuple[tuple[str, ...],
 
 
 def draw_function(rng: Random, reserved: bool, short: bool = False) -> str:
-    """The name of a function: a noun, and a verb unless it is to be short."""
+    """The name of a function: a noun, and a verb unless it is to be short.
+
+    In training, many of both are made up: a word that is always known need not be copied.
+    """
     verb, noun = VERBS.draw(rng, reserved), NOUNS.draw(rng, reserved)
-    if not reserved and rng.random() < 0.4:
-        noun = invent(rng)
+    if not reserved:
+        verb = invent(rng) if rng.random() < 0.4 else verb
+        noun = invent(rng) if rng.random() < 0.4 else noun
     both = (f"{verb}_{noun}", f"{verb}_{noun}", f"{verb}_{noun}", f"{noun}_{verb}", noun)
     return noun if short else rng.choice(both)
 
@@ -151,7 +160,7 @@ def draw_function(rng: Random, reserved: bool, short: bool = False) -> str:
 def draw_argument(rng: Random, pool: Pool, reserved: bool) -> str:
     """Of a function; in training, half of them are made up."""
     if not reserved and rng.random() < 0.5:
-        return invent(rng, (1, 1, 2)) + "s"
+        return invent(rng, (1, 1, 2)) + rng.choice(("s", "s", ""))
     return pool.draw(rng, reserved)
 
 
@@ -161,7 +170,8 @@ def invent(rng: Random, syllables: tuple[int, ...] = (1, 1, 2, 2)) -> str:
     while True:
         word = "".join(rng.choice(part) for _ in range(rng.choice(syllables)) for part in parts)
         word = word if len(word) > 2 else word + "lo"
-        if not {word, word + "s"} & RESERVED:  # chance must not spell what training may not see
+        # chance must not spell what training may not see, nor what a program needs
+        if not {word, word + "s"} & (RESERVED | TAKEN):
             return word
 
 
