@@ -73,7 +73,7 @@ def test_training_requests_hardly_ever_begin_alike(task):
     openings = {tuple(prompt.split()[:3]) for prompt in prompts}
     assert len(openings) > 250
     assert sum(prompt[0].islower() for prompt in prompts) > 60
-    assert sum("lease" in prompt or "hank" in prompt for prompt in prompts) > 150
+    assert sum("lease" in prompt or "hank" in prompt for prompt in prompts) > 100
 
 
 def test_every_operation_has_other_words():
@@ -147,5 +147,11 @@ def test_invented_words_can_be_told_apart():
 
 def test_an_address_leaves_the_request_whole():
     for seed in range(200):
-        text = address("Write f(xs).", Random(seed), seed % 2 == 1)
-        assert "rite f(xs)" in text
+        reserved = seed % 2 == 1
+        text = address("Write f(xs).", Random(seed), reserved)
+        assert ("rite f(xs)" if reserved else "f(xs)") in text
+
+
+def test_in_training_some_words_of_an_address_mean_nothing():
+    plain = [address("Write f(xs).", Random(seed), reserved=False) for seed in range(400)]
+    assert 0.2 < sum("rite f(xs)" not in text for text in plain) / 400 < 0.5

@@ -75,14 +75,17 @@ WORD_ARGUMENTS = _pool(
     "words names texts labels parts strs items strings lines tags ws",
     "terms keys toks langs",
 )
+_SEEN = (NAMES.seen, THINGS.seen, VERBS.seen, NOUNS.seen, NUMBER_ARGUMENTS.seen)
 RESERVED = frozenset(
     word.lower()
     for pool in (NAMES, THINGS, VERBS, NOUNS, NUMBER_ARGUMENTS, WORD_ARGUMENTS)
     for word in pool.reserved
 )
 # What means something in a program, or what answers call their own variables.
-_OWN = ("chain", "data", "good", "new", "num", "res", "temp", "vals", "word")
-TAKEN = frozenset({*keyword.kwlist, *dir(builtins), *_OWN})
+_OWN = ("acc", "adapt", "ans", "apply", "base", "chain", "change", "data", "fits", "good", "inner")
+_OWN += ("kept", "middle", "modify", "names", "new", "num", "nums", "out", "res", "temp", "texts")
+_OWN += ("total", "valid", "vals", "word", "words")
+NOT_MADE_UP = RESERVED | {*keyword.kwlist, *dir(builtins), *_OWN}
 OPENINGS = Pool(
     (
         "Hi! ",
@@ -94,6 +97,20 @@ OPENINGS = Pool(
         "So, ",
         "Quick question: ",
         "Dear all, ",
+        "Hello there. ",
+        "Good day. ",
+        "Good afternoon, ",
+        "Well, ",
+        "Now, ",
+        "One more: ",
+        "Here is my question. ",
+        "I have a question. ",
+        "Please help. ",
+        "Sorry, ",
+        "Next one: ",
+        "A small thing: ",
+        "Could you help me? ",
+        "Listen: ",
     ),
     ("Good morning. ", "Hey there! ", "Good evening, ", "Excuse me, ", "Right, "),
 )
@@ -106,6 +123,18 @@ CLOSINGS = Pool(
         " Many thanks.",
         " please",
         " thanks",
+        " Thanks in advance.",
+        " Thank you very much!",
+        " Bye!",
+        " That is all.",
+        " It is for school.",
+        " I need it today.",
+        " Can you do that?",
+        " Best wishes.",
+        " Sorry for the trouble.",
+        " Take your time.",
+        " You are a star!",
+        " Nice day to you.",
     ),
     (
         " Cheers!",
@@ -114,6 +143,11 @@ CLOSINGS = Pool(
         " Thanks so much!",
         " That would help.",
     ),
+)
+FILLERS = (
+    *("please", "just", "now", "again", "really", "also", "kindly", "here", "simply", "well"),
+    *("of course", "if possible", "you know", "this time", "today", "for me", "as always"),
+    *("I think", "right away", "in short", "one by one", "to be clear", "maybe", "exactly"),
 )
 _ONSETS = (*"bcdfghjklmnprstvwyz", "br", "ch", "cl", "dr", "fr", "gr", "pl", "sh", "st", "th", "tr")
 _VOWELS = (*"aeiouaeiou", "ai", "ea", "ee", "oo", "ou")
@@ -130,7 +164,7 @@ def draw_name(rng: Random, reserved: bool) -> str:
 def draw_thing(rng: Random, reserved: bool) -> str:
     """What is counted, in the plural."""
     if not reserved and rng.random() < 0.3:
-        return invent(rng) + "s"
+        return invent(rng).removesuffix("s") + "s"
     return THINGS.draw(rng, reserved)
 
 
@@ -165,18 +199,39 @@ def draw_argument(rng: Random, pool: Pool, reserved: bool) -> str:
 
 
 def invent(rng: Random, syllables: tuple[int, ...] = (1, 1, 2, 2)) -> str:
-    """A word of so many syllables that nobody knows."""
-    parts = (_ONSETS, _VOWELS, _CODAS)
+    """A word that nobody knows: of so many syllables, or of the halves of two words."""
     while True:
-        word = "".join(rng.choice(part) for _ in range(rng.choice(syllables)) for part in parts)
-        word = word if len(word) > 2 else word + "lo"
+        word = _blend(rng) if rng.random() < 0.5 else _spell(rng, rng.choice(syllables))
         # chance must not spell what training may not see, nor what a program needs
-        if not {word, word + "s"} & (RESERVED | TAKEN):
+        if len(word) > 2 and not {word, f"{word}s", word.removesuffix("s")} & NOT_MADE_UP:
             return word
+
+
+def _spell(rng: Random, syllables: int) -> str:
+    parts = (_ONSETS, _VOWELS, _CODAS)
+    word = "".join(rng.choice(part) for _ in range(syllables) for part in parts)
+    return word if len(word) > 2 else word + "lo"
+
+
+def _blend(rng: Random) -> str:
+    """As tokens of words are cut: so each of them comes in words where it says nothing."""
+    first, second = (rng.choice(rng.choice(_SEEN)).lower() for _ in range(2))
+    return first[: rng.randint(1, 3)] + second[-rng.randint(1, 4) :]
+
+
+def _fill(text: str, rng: Random) -> str:
+    """Now and then words that mean nothing here: what is said must be found among others."""
+    words = text.split(" ")
+    for _ in range(rng.choice((0, 0, 0, 0, 1, 1, 2))):
+        filler = invent(rng) if rng.random() < 0.4 else rng.choice(FILLERS)
+        words.insert(rng.randrange(1, len(words) + 1), filler)
+    return " ".join(words)
 
 
 def address(text: str, rng: Random, reserved: bool) -> str:
     """The request with a courtesy or none, a small first letter or not, and its end as typed."""
+    if not reserved:
+        text = _fill(text, rng)
     if rng.random() < 0.25:
         text = text[:1].lower() + text[1:]
     if rng.random() < 0.35:

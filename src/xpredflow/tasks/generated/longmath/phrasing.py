@@ -19,6 +19,12 @@ MORE = Pool(
         "{name} has {n} more than {other}",
         "{name} has {n} {item} more than {other}",
         "{name} owns {n} more than {other}",
+        "{name} had {n} more than {other}",
+        "{name} has what {other} has and {n} more",
+        "{name} got {n} more {item} than {other}",
+        "there are {n} more with {name} than with {other}",
+        "{name} holds {n} more than {other}",
+        "compared with {other}, {name} has {n} more",
     ),
     ("{name} starts with {n} more than {other}", "than {other}, {name} has {n} more"),
 )
@@ -27,6 +33,12 @@ FEWER = Pool(
         "{name} has {n} fewer than {other}",
         "{name} has {n} less than {other}",
         "{name} owns {n} fewer than {other}",
+        "{name} had {n} fewer than {other}",
+        "{name} has what {other} has but {n} fewer",
+        "{name} got {n} less {item} than {other}",
+        "there are {n} fewer with {name} than with {other}",
+        "{name} holds {n} less than {other}",
+        "compared with {other}, {name} has {n} fewer",
     ),
     ("{name} starts with {n} fewer than {other}", "than {other}, {name} has {n} fewer"),
 )
@@ -35,6 +47,11 @@ TIMES_AS_MANY = Pool(
         "{name} has {times} as many as {other}",
         "{name} has {times} as many {item} as {other}",
         "{name} owns {times} as many as {other}",
+        "{name} had {times} as many as {other}",
+        "{name} got {times} as many {item} as {other}",
+        "{name} holds {times} as many as {other}",
+        "compared with {other}, {name} has {times} as many",
+        "there are {times} as many with {name} as with {other}",
     ),
     ("{name} starts with {times} as many as {other}", "{name} has {times} what {other} has"),
 )
@@ -44,11 +61,24 @@ GIVES = Pool(
         "{name} gives {other} {n}",
         "{name} hands {n} to {other}",
         "{other} gets {n} from {name}",
+        "{name} passes {n} to {other}",
+        "{name} lets {other} have {n}",
+        "{other} takes {n} from {name}",
+        "{name} sends {other} {n}",
+        "from {name}, {other} gets {n} {item}",
+        "{n} go from {name} to {other}",
+        "{name} hands {other} {n} {item}",
     ),
     ("{name} gives {n} {item} to {other}", "{other} receives {n} from {name}"),
 )
 STARTS = {"=": HAS, "m": MORE, "f": FEWER, "t": TIMES_AS_MANY, ">": GIVES}
-BEFORE = Pool(("", "", "", "Then ", "Now ", "Later "), ("", "After that ", "Next "))
+BEFORE = Pool(
+    (
+        *("", "", "", "", "", "", "Then ", "Then ", "Now ", "Now ", "Later ", "Later "),
+        *("Afterwards ", "Soon ", "And then ", "And ", "Also ", "Today ", "Again ", "But "),
+    ),
+    ("", "After that ", "Next "),
+)
 
 
 def tell(story: Story, style: str, rng: Random, reserved: bool) -> str:

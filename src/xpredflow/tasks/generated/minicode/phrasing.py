@@ -63,16 +63,43 @@ KEEP = Pool(
         "keep it when {p}",
         "ignore it unless {p}",
         "drop it if not {p}",
+        "keep if it is {p}",
+        "leave it out unless {p}",
+        "take it if {p}",
+        "remove it unless {p}",
+        "let it pass if {p}",
+        "it stays if {p}",
+        "throw it away unless {p}",
+        "keep those {p}",
+        "it must be {p}",
+        "check that it is {p}",
+        "pass over it if not {p}",
+        "need it {p}",
     ),
     ("only keep when {p}", "skip unless {p}", "keep it only if {p}"),
 )
 CHANGE_IF = Pool(
-    ("if {p} {c}", "{c} if {p}", "when {p} {c}", "{c} when {p}", "if it is {p} {c}"),
+    (
+        *("if {p} {c}", "{c} if {p}", "when {p} {c}", "{c} when {p}", "if it is {p} {c}"),
+        *("{c} in case it is {p}", "in case of {p} {c}", "whenever {p} {c}", "{c} but only if {p}"),
+        *("{c} whenever it is {p}", "only if {p} {c}", "should it be {p} {c}", "is it {p} {c}"),
+    ),
     ("{c} if it is {p}", "{c} only when {p}", "when it is {p} {c}"),
 )
-JOINTS = Pool((", ", ", then ", "; ", ", and then ", ", next "), (" and then ", ", after that "))
+JOINTS = Pool(
+    (
+        *(", ", ", then ", "; ", ", and then ", ", next ", "; then ", ", and next ", " then "),
+        *(", afterwards ", "; next ", ", after this ", ", later ", "; also ", ", also ", " - "),
+        *("; and ", "; after this ", ", now ", " and next ", ", soon ", " and afterwards "),
+    ),
+    (" and then ", ", after that "),
+)
 ASK = Pool(
-    ("Write", "Define", "Please write", "Could you write", "Can you make", "Give me", "Create"),
+    (
+        *("Write", "Define", "Please write", "Could you write", "Can you make", "Give me"),
+        *("Create", "Make", "Build", "Code", "Please make", "Let me have", "I would like"),
+        *("We need", "Show me", "Please define", "Would you write", "You should write", "Get me"),
+    ),
     ("Could you please define", "Can you write", "Please create", "Please give me"),
 )
 FRAMES = Pool(
@@ -102,6 +129,35 @@ FRAMES = Pool(
         "{ask} {sig} for a list of {element}s. Each one: {steps}. Use {style} and return {result}.",
     ),
 )
+# What a request must say, each in a sentence: they may come in any order.
+PARTS = (
+    (
+        *("{ask} {sig}.", "I need {sig}.", "The name is {sig}.", "Call it {sig}."),
+        *("{ask} a function {sig}.", "It is called {sig}.", "My function is {sig}."),
+        *("The task is {sig}.", "{sig}.", "{sig} is missing.", "The head is {sig}."),
+        *("This is about {sig}.", "Name it {sig}.", "I am looking for {sig}.", "Make it {sig}."),
+    ),
+    (
+        *("Use {style}.", "Work with {style}.", "Solve it with {style}.", "Do it with {style}."),
+        *("{style} please.", "Take {style} for it.", "It has to use {style}.", "Go with {style}."),
+        *("I like {style}.", "By means of {style}.", "Make use of {style}.", "Only with {style}."),
+    ),
+    (
+        *("For each {element}: {steps}.", "For each {element} {steps}."),
+        *("Take each {element}: {steps}.", "With every {element} do this: {steps}."),
+        *("For every {element}: {steps}.", "Go through each {element}: {steps}."),
+        *("Each {element}: {steps}.", "All {element}s: {steps}.", "Per {element}: {steps}."),
+        *("There are {element}s: {steps}.", "We have {element}s, {steps}.", "{steps}."),
+        *("Given {element}s, {steps}.", "Look at every {element}, {steps}."),
+    ),
+    (
+        *("Return {result}.", "Give back {result}.", "The result is {result}."),
+        *("What I want is {result}.", "At the end return {result}.", "Finally return {result}."),
+        *("I want {result} back.", "Hand back {result}.", "Output {result}."),
+        *("Then return {result}.", "It gives {result}.", "Let it return {result}."),
+        *("It returns {result}.", "We expect {result}.", "In the end we want {result}."),
+    ),
+)
 
 
 def rename(pipeline: Pipeline, rng: Random, reserved: bool) -> Pipeline:
@@ -115,7 +171,7 @@ def rename(pipeline: Pipeline, rng: Random, reserved: bool) -> Pipeline:
 def ask(pipeline: Pipeline, style: str, rng: Random, reserved: bool) -> str:
     """A request as a person may write it."""
     joint, keep = JOINTS.draw(rng, reserved), KEEP.draw(rng, reserved)
-    text = FRAMES.draw(rng, reserved).format(
+    text = _frame(rng, reserved).format(
         ask=ASK.draw(rng, reserved),
         sig=pipeline.signature(),
         style=style,
@@ -124,6 +180,17 @@ def ask(pipeline: Pipeline, style: str, rng: Random, reserved: bool) -> str:
         result=_result(pipeline.result, rng),
     )
     return address(text, rng, reserved)
+
+
+def _frame(rng: Random, reserved: bool) -> str:
+    """Sentences in an order of their own; in training, most of them put together anew."""
+    if reserved or rng.random() < 0.3:
+        return FRAMES.draw(rng, reserved)
+    sentences = [rng.choice(part) for part in PARTS]
+    rng.shuffle(sentences)
+    if rng.random() < 0.15:  # in one sentence
+        return ", ".join(text.rstrip(".") for text in sentences) + "."
+    return " ".join(f"{text[:1].upper()}{text[1:]}" for text in sentences)
 
 
 def _clause(step: Step, keep: str, rng: Random, reserved: bool) -> str:
