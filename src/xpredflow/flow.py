@@ -13,7 +13,7 @@ from torch import Tensor
 
 from xpredflow.engine.signals import KEPT, mixture, nearest_tokens
 from xpredflow.settings import Field, settings
-from xpredflow.types import Canvas, Event, Policy, Signals, Space, StepInfo
+from xpredflow.types import Action, Canvas, Event, Policy, Signals, Space, StepInfo
 
 
 @settings
@@ -66,11 +66,11 @@ class Flow:
         t_next = t + dt  # Eq. 8
 
         trust, at = self.trust(canvas, signals), t if rules.reedit_when == "before" else t_next
-        reedited = live & self.distrusted(trust, at)  # Eq. 11
+        reedited = live & self.distrusted(trust, at, action)  # Eq. 11
         t_next = torch.where(reedited, c, t_next)
 
         open_ = (t if rules.commit == "before" else t_next) < rules.commit_max_progress
-        committed = self.commitments(signals, live & open_)
+        committed = self.commitments(signals, live & open_, action)
         t_next = t_next.masked_fill(committed, 1.0)
 
         # Eq. 12: t·X_pred + (1 − t)·m, where t is c; or 1, which is to commit
@@ -87,12 +87,16 @@ class Flow:
         """What re-editing holds against progress: c of the prediction (Eq. 11)."""
         return signals.confidence
 
-    def distrusted(self, c: Float[Tensor, "B N"], t: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
+    def distrusted(
+        self, c: Float[Tensor, "B N"], t: Float[Tensor, "B N"], action: Action
+    ) -> Bool[Tensor, "B N"]:
         """Re-editing: confidence has fallen well below the progress made."""
         margin = self.rules.reedit_margin
         return torch.zeros_like(c, dtype=torch.bool) if margin is None else c - t < -margin
 
-    def commitments(self, signals: Signals, candidates: Bool[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
+    def commitments(
+        self, signals: Signals, candidates: Bool[Tensor, "B N"], action: Action
+    ) -> Bool[Tensor, "B N"]:
         """Hard commitment: the most confident candidate of each row."""
         if self.rules.commit == "off":
             return torch.zeros_like(candidates)

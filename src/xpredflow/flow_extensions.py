@@ -15,7 +15,7 @@ from torch import Tensor
 from xpredflow.engine.signals import jointly_sure
 from xpredflow.flow import Flow, Rules
 from xpredflow.settings import Field, option_names, settings
-from xpredflow.types import Canvas, Event, Policy, Signals, Space, StepInfo
+from xpredflow.types import Action, Canvas, Event, Policy, Signals, Space, StepInfo
 
 GAIN = 0.01  # progress beyond a position's best that counts as getting somewhere
 
@@ -67,6 +67,8 @@ class ExtendedFlow(Flow):
         """The paper's step, and what `confirm` and `max_idle_passes` have to remember of it."""
         before = canvas.progress
         canvas, event = super().step(canvas, signals, info, space)
+        if event.action is not None and event.action.commit_threshold is not None:
+            event = event._replace(moved=~canvas.frozen)  # not to move was a choice too
         memory = dict(canvas.memory)
         if self.rules.confirm:
             memory["reached"] = before >= self.rules.tau
@@ -80,11 +82,23 @@ class ExtendedFlow(Flow):
             return super().trust(canvas, signals)
         return signals.probability(canvas.tokens)
 
-    def commitments(self, signals: Signals, candidates: Bool[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
+    def distrusted(
+        self, c: Float[Tensor, "B N"], t: Float[Tensor, "B N"], action: Action
+    ) -> Bool[Tensor, "B N"]:
+        """By the margin of the rules, or by one that the policy chose."""
+        if action.reedit_margin is None or self.rules.reedit_margin is None:
+            return super().distrusted(c, t, action)
+        return c - t < -action.reedit_margin
+
+    def commitments(
+        self, signals: Signals, candidates: Bool[Tensor, "B N"], action: Action
+    ) -> Bool[Tensor, "B N"]:
         """The surest, and those that are sure each by itself or all together."""
-        rules, chosen = self.rules, super().commitments(signals, candidates)
+        rules, chosen = self.rules, super().commitments(signals, candidates, action)
         if rules.commit == "off":
             return chosen
+        if action.commit_threshold is not None:
+            chosen = chosen | (candidates & (signals.confidence >= action.commit_threshold))
         if rules.commit_threshold is not None:
             chosen = chosen | (candidates & (signals.confidence >= rules.commit_threshold))
         if rules.commit_entropy is not None:
@@ -127,8 +141,10 @@ class ExtendedFlow(Flow):
 
 
 def make_flow(policy: Policy, rules: dict[str, Any]) -> Flow:
-    """The paper's flow, or ours where an extension is named."""
+    """The paper's flow, or ours where an extension is named or the policy chooses thresholds."""
     made = ExtendedRules(**rules)
-    if any(getattr(made, name) != getattr(ExtendedRules(), name) for name in EXTENSIONS):
+    if getattr(policy, "sets_thresholds", False) or any(
+        getattr(made, name) != getattr(ExtendedRules(), name) for name in EXTENSIONS
+    ):
         return ExtendedFlow(policy, made)
     return Flow(policy, Rules(**{name: getattr(made, name) for name in option_names(Rules)}))

@@ -209,13 +209,15 @@ class Action:
     """What a step-size policy chose: the fraction a, and for a sampled one how likely it was.
 
     `features` s, `latent` y and `log_prob` are what policy training replays; None where the
-    policy has no density.
+    policy has no density. One that also chooses when to commit and to re-edit draws three numbers.
     """
 
     fraction: Float[Tensor, "B N"]
     features: Float[Tensor, "B N F"] | None = None
-    latent: Float[Tensor, "B N"] | None = None
+    latent: Float[Tensor, "B N *A"] | None = None
     log_prob: Float[Tensor, "B N"] | None = None
+    commit_threshold: Float[Tensor, "B N"] | None = None
+    reedit_margin: Float[Tensor, "B N"] | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from xpredflow import figures
-from xpredflow.policies.beta import BetaNetwork, save_policy
+from xpredflow.policies.beta import BetaConfig, BetaNetwork, save_policy
 from xpredflow.training.common.answers import Answer
 
 QUICK = [
@@ -125,6 +125,15 @@ def test_a_policy_is_shown_without_matplotlib(run, tmp_path: Path, monkeypatch) 
     assert all(0 < float(a) <= 1 for row in rows for a in row)
     assert "no picture without matplotlib" in done.stderr
     assert not (tmp_path / "p.png").exists()
+
+
+def test_thresholds_that_a_policy_chooses_are_shown(run, tmp_path: Path) -> None:
+    save_policy(BetaNetwork(BetaConfig(actions="thresholds")), tmp_path / "p", {})
+    done = run("policy", "show", str(tmp_path / "p"))
+    assert done.exit_code == 0, done.stderr
+    [commit] = [line for line in done.stdout.splitlines() if line.startswith("commits from")]
+    assert all(0.5 < float(c) < 1 for c in commit.split()[-5:])
+    assert "re-edits below t" in done.stdout
 
 
 def test_it_is_said_what_a_policy_ignores(run) -> None:

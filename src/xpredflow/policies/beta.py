@@ -45,10 +45,18 @@ class BetaNetwork(nn.Module):
             nn.Linear(config.hidden, config.hidden),
             nn.SiLU(),
         )
-        self.mean = nn.Linear(config.hidden, 1)
-        self.concentration = nn.Linear(config.hidden, 1)
+        heads = 3 if self.sets_thresholds else 1
+        self.mean = nn.Linear(config.hidden, heads)
+        self.concentration = nn.Linear(config.hidden, heads)
 
-    def forward(self, s: Float[Tensor, "*S F"]) -> tuple[Float[Tensor, "*S"], Float[Tensor, "*S"]]:
+    @property
+    def sets_thresholds(self) -> bool:
+        """Whether y has three numbers: for the step, the commitment and the re-editing."""
+        return self.config.actions == "thresholds"
+
+    def forward(
+        self, s: Float[Tensor, "*S F"]
+    ) -> tuple[Float[Tensor, "*S_A"], Float[Tensor, "*S_A"]]:
         h = self.trunk(s)
         mu = 0.05 + 0.9 * self.mean(h).squeeze(-1).sigmoid()
         low, high = self.config.kappa_min, self.config.kappa_max
@@ -59,6 +67,11 @@ class BetaNetwork(nn.Module):
 def to_fraction(y: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
     """a = 2^u, u = log2 a_min + y (log2 a_max − log2 a_min) (Eq. 19)."""
     return torch.exp2(LOG2_A_MIN * (1 - y))
+
+
+def to_threshold(z: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
+    """The confidence from which a position is committed: 1/2 at z = 0, 0.999 at z = 1."""
+    return 1 - torch.exp2(-1 - 9 * z)
 
 
 def expected_fraction(mu: Float[Tensor, "*S"], kappa: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
@@ -87,6 +100,14 @@ def log_density(
     return torch.distributions.Beta(mu * kappa, (1 - mu) * kappa, validate_args=False).log_prob(y)
 
 
+def joint_log_density(
+    network: BetaNetwork, y: Float[Tensor, "M *A"], s: Float[Tensor, "M F"]
+) -> Float[Tensor, " M"]:
+    """log-density of all that was drawn at a position together."""
+    density = log_density(y, *network(s))
+    return density.sum(-1) if network.sets_thresholds else density
+
+
 @dataclass(frozen=True)
 class LearnedPolicy:
     """`learned:tiny` or `learned:FILE`: the expected action, or one sampled at `temperature`.
@@ -104,16 +125,30 @@ class LearnedPolicy:
         s = view(self.network.config.view, signals, progress, info.rho)
         with torch.no_grad():
             mu, kappa = self.network.to(s.device)(s)  # loaded on the CPU, used where the model is
-        if self.temperature is None:
-            return Action(expected_fraction(mu, kappa), features=s)
-        kappa = kappa / self.temperature
-        y = sample(mu, kappa, info)
-        return Action(to_fraction(y), s, y, log_density(y, mu, kappa))
+        drawn = self.temperature is not None
+        if drawn:
+            kappa = kappa / self.temperature
+        y = sample(mu, kappa, info) if drawn else mu
+        density = log_density(y, mu, kappa) if drawn else None
+        if not self.sets_thresholds:
+            fraction = to_fraction(y) if drawn else expected_fraction(mu, kappa)
+            return Action(fraction, s, y if drawn else None, density)
+        step, commit, margin = y.unbind(-1)
+        fraction = to_fraction(step) if drawn else expected_fraction(mu[..., 0], kappa[..., 0])
+        if density is not None:
+            density = density.sum(-1)
+        thresholds = to_threshold(commit), margin
+        return Action(fraction, s, y if drawn else None, density, *thresholds)
+
+    @property
+    def sets_thresholds(self) -> bool:
+        """Whether it also says from which confidence on to commit, and when to re-edit."""
+        return self.network.sets_thresholds
 
 
 def sample(
-    mu: Float[Tensor, "B N"], kappa: Float[Tensor, "B N"], info: StepInfo
-) -> Float[Tensor, "B N"]:
+    mu: Float[Tensor, "B N *A"], kappa: Float[Tensor, "B N *A"], info: StepInfo
+) -> Float[Tensor, "B N *A"]:
     """y ~ Beta, row by row from the row's own generator, kept off the ends of [0, 1]."""
     # one copy from the device and one back, whatever the batch
     alpha, beta = torch.stack((mu * kappa, (1 - mu) * kappa)).double().cpu().numpy()

@@ -15,6 +15,10 @@ class BetaConfig:
     hidden: int = _network(64, "width of the two layers", ge=1)
     kappa_min: float = _network(2.0, "least concentration κ of the Beta density")
     kappa_max: float = _network(100.0, "largest κ")
+    actions: Literal["step", "thresholds"] = _network(
+        "step",
+        "what it chooses: the step size, or commitment threshold and re-editing margin as well",
+    )
     view: Literal["position", "left", "prefix"] = _network(
         "position",
         "what it sees: the paper's eight numbers, the two positions before it too, or all of them",

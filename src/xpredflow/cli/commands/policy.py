@@ -46,7 +46,7 @@ def show(
     from xpredflow.cli.training import show_picture
     from xpredflow.policies.beta import load_policy, policy_files
     from xpredflow.training.policy.plots import plot_policy
-    from xpredflow.training.policy.synthetic import SHARES_USED, fractions, ignored
+    from xpredflow.training.policy.synthetic import SHARES_USED, fractions, ignored, thresholds
 
     network, rho = load_policy(file).network, SHARES_USED[0]
     typer.echo(f"Expected fraction a of the rest at ρ = {rho:g}, c down, t across:\n")
@@ -54,6 +54,10 @@ def show(
     values = fractions(network, torch.tensor(CONFIDENCES), torch.tensor(PROGRESSES), rho)
     for c, row in zip(CONFIDENCES, values.tolist(), strict=True):
         typer.echo(f"{c:>8g}" + "".join(f"{a:>8.3f}" for a in row))
+    if network.sets_thresholds:
+        rows = thresholds(network, torch.tensor(PROGRESSES), rho)
+        for name, row in zip(("commits from c =", "re-edits below t −"), rows, strict=True):
+            typer.echo(f"{name:<20}" + "".join(f"{x:>8.3f}" for x in row.tolist()))
     about = json.loads(policy_files(file)[1].read_text()).get("training", {})
     said = ignored(network)
     typer.echo(f"\n{said}\n{_origin(about)}")

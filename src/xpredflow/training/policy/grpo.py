@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from xpredflow.policies.beta import BetaNetwork, log_density
+from xpredflow.policies.beta import BetaNetwork, joint_log_density
 from xpredflow.training.policy.baseline import ValueBaseline
 from xpredflow.training.policy.config import GrpoConfig
 
@@ -27,7 +27,7 @@ class Records:
     """
 
     features: Float[Tensor, "M F"]
-    latent: Float[Tensor, " M"]
+    latent: Float[Tensor, "M *A"]
     log_prob: Float[Tensor, " M"]
     rollout: Int[Tensor, " M"]
     column: Int[Tensor, " M"]
@@ -100,9 +100,10 @@ def surrogate(
 def divergence(
     network: BetaNetwork, other: BetaNetwork, features: Float[Tensor, "M F"]
 ) -> Float[Tensor, " M"]:
-    """KL(network ‖ other) of the Beta densities, exactly."""
+    """KL(network ‖ other) of the Beta densities, exactly; of several actions their sum."""
     pair = [beta_at(net, features) for net in (network, other)]
-    return torch.distributions.kl_divergence(*pair)
+    found = torch.distributions.kl_divergence(*pair)
+    return found.sum(-1) if network.sets_thresholds else found
 
 
 def beta_at(network: BetaNetwork, features: Float[Tensor, "M F"]) -> torch.distributions.Beta:
@@ -163,8 +164,8 @@ class Learner:
     ) -> float:
         """One gradient step on some records; the share of them whose ratio was cut."""
         features = records.features[chosen]
-        mu, kappa = self.network(features)
-        log_ratio = log_density(records.latent[chosen], mu, kappa) - records.log_prob[chosen]
+        density = joint_log_density(self.network, records.latent[chosen], features)
+        log_ratio = density - records.log_prob[chosen]
         loss = surrogate(log_ratio, gain[chosen], self.config.clip)
         if self.config.kl:
             loss = loss + self.config.kl * divergence(self.network, self.start, features)

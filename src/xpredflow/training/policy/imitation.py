@@ -3,6 +3,7 @@
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from xpredflow.decoders import POLICIES, make_policy
 from xpredflow.errors import InputError
+from xpredflow.flow import Rules
 from xpredflow.policies.beta import (
     LOG2_A_MIN,
     BetaConfig,
@@ -29,6 +31,7 @@ from xpredflow.types import Action, Policy, Signals, StepInfo
 _RATE = 3e-3
 _BATCH = 2048
 _SMALL = 1 / 32  # steps well below this all mean to wait: no effort goes into telling them apart
+_NEVER = 0.95  # as far as μ can go
 _SYNTHETIC = (64, 64)  # views beside those of rollouts
 
 
@@ -51,17 +54,31 @@ class Watched:
     teacher: Policy
     actor: Policy
     view: str = "position"
+    thresholds: tuple[float, ...] = ()  # latents of the rules' own, where the policy chooses them
 
     def __call__(self, signals: Signals, progress: Float[Tensor, "B N"], info: StepInfo) -> Action:
         target = self.teacher(signals, progress, info).fraction
         s = view(self.view, signals, progress, info.rho)
         done = self.actor(signals, progress, info).fraction
-        return Action(done, s, to_latent(target), torch.zeros_like(target))
+        latent, nothing = to_latent(target), torch.zeros_like(target)
+        if self.thresholds:
+            latent = torch.stack((latent, *(nothing + z for z in self.thresholds)), dim=-1)
+        return Action(done, s, latent, nothing)
 
 
 def to_latent(fraction: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
     """y with a = 2^(−8 + 8y); a fraction of 0 is the smallest there is, 1/256."""
     return 1 - fraction.clamp(min=2.0**LOG2_A_MIN).log2() / LOG2_A_MIN
+
+
+def threshold_latents(rules: dict[str, Any]) -> tuple[float, float]:
+    """y of the rules' commitment threshold and re-editing margin; of none, a value out of reach."""
+    commit, margin = (
+        rules.get("commit_threshold"),
+        rules.get("reedit_margin", Rules().reedit_margin),
+    )
+    z = _NEVER if commit is None else (-math.log2(max(1 - commit, 1e-6)) - 1) / 9
+    return min(max(z, 1 - _NEVER), _NEVER), _NEVER if margin is None else min(margin, _NEVER)
 
 
 def check_init(init: str) -> None:
@@ -97,25 +114,27 @@ def begin(setup: Setup, problems: list[Problem]) -> Start:
         return Start(network)
     teacher = make_policy(config.init)
     rows = dict(enumerate(problems))
-    seen, _ = roll_out(setup, Watched(teacher, teacher, config.view), rows)
-    _fit(network, [seen, _synthetic(teacher, setup)], setup)
+    also = threshold_latents(setup.rules) if network.sets_thresholds else ()
+    watched = Watched(teacher, teacher, config.view, also)
+    seen, _ = roll_out(setup, watched, rows)
+    elsewhere = _synthetic(watched, setup)
+    _fit(network, [seen, elsewhere], setup)
     # once more where the imitator itself leads: there the teacher would never have gone
-    strays, _ = roll_out(setup, Watched(teacher, acting(setup, network), config.view), rows)
-    _fit(network, [seen, strays, _synthetic(teacher, setup)], setup)
+    strays, _ = roll_out(setup, replace(watched, actor=acting(setup, network)), rows)
+    _fit(network, [seen, strays, elsewhere], setup)
     return Start(network, _error(network, Records.join([seen, strays]), config.init_kappa))
 
 
-def _synthetic(teacher: Policy, setup: Setup) -> Records:
+def _synthetic(watched: Watched, setup: Setup) -> Records:
     """The teacher's choices everywhere, also where these prompts happened not to lead."""
     draw = torch.Generator().manual_seed(setup.config.seed)
     c, t = torch.rand(2, *_SYNTHETIC, generator=draw)
     info = info_at(torch.rand(_SYNTHETIC[0], generator=draw))
-    watched = Watched(teacher, teacher, setup.config.view)
     action = watched(synthetic_signals(c.clamp(0.01, 0.999)), t, info)
     assert action.features is not None
     assert action.latent is not None
     nothing = torch.zeros(c.numel())
-    s, y = action.features.flatten(0, 1), action.latent.flatten()
+    s, y = action.features.flatten(0, 1), action.latent.flatten(0, 1)
     return Records(s, y, nothing, nothing.long(), nothing.long())
 
 
@@ -144,8 +163,14 @@ def _error(network: BetaNetwork, seen: Records, kappa0: float) -> float:
 def _gaps(
     network: BetaNetwork, seen: Records, chosen: Tensor, kappa0: float
 ) -> tuple[Tensor, Tensor]:
-    """How far E[a] is from the teacher's a, in octaves, and ln κ from its target."""
+    """How far E[a] is from the teacher's a, in octaves, and ln κ from its target.
+
+    Where thresholds are chosen too, how far these are from the rules' stands beside the latter.
+    """
     mu, kappa = network(seen.features[chosen])
-    target = to_fraction(seen.latent[chosen])
-    gap = (expected_fraction(mu, kappa) + _SMALL).log2() - (target + _SMALL).log2()
-    return gap, kappa.log() - math.log(kappa0)
+    latent, mismatch = seen.latent[chosen], kappa.log() - math.log(kappa0)
+    if network.sets_thresholds:
+        mismatch = torch.cat((mismatch, mu[:, 1:] - latent[:, 1:]), dim=-1)
+        mu, kappa, latent = mu[:, 0], kappa[:, 0], latent[:, 0]
+    gap = (expected_fraction(mu, kappa) + _SMALL).log2() - (to_fraction(latent) + _SMALL).log2()
+    return gap, mismatch

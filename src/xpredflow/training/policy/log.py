@@ -53,7 +53,8 @@ def action_by_confidence(records: Records) -> list[float | None]:
         0, bins, torch.ones(len(bins)).double()
     )
     total = torch.zeros(BINS, dtype=torch.float64)
-    total.index_add_(0, bins, to_fraction(records.latent).double())
+    steps = records.latent if records.latent.ndim == 1 else records.latent[:, 0]
+    total.index_add_(0, bins, to_fraction(steps).double())
     return [t / c if c else None for t, c in zip(total.tolist(), count.tolist(), strict=True)]
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from xpredflow.errors import InputError
 from xpredflow.policies import make_policy
 from xpredflow.policies.beta import BetaNetwork, LearnedPolicy
-from xpredflow.types import Policy, Signals, StepInfo
+from xpredflow.types import Action, Policy, Signals, StepInfo
 
 SHARES_USED = (0.0, 0.5, 1.0)  # ρ at which a policy is shown
 HEEDED = 1.5  # the least change of a, as a factor, that counts as looking at something
@@ -41,15 +41,31 @@ def fractions(
     return _fractions(LearnedPolicy(network), confidence, progress, rho)
 
 
+def thresholds(
+    network: BetaNetwork, progress: Float[Tensor, " T"], rho: float
+) -> tuple[Float[Tensor, " T"], Float[Tensor, " T"]]:
+    """The commitment threshold and the re-editing margin over progress, at a confidence of 0.9."""
+    action = _action(LearnedPolicy(network), torch.tensor([0.9]), progress, rho)
+    assert action.commit_threshold is not None
+    assert action.reedit_margin is not None
+    return action.commit_threshold.flatten(), action.reedit_margin.flatten()
+
+
 def _fractions(
     policy: Policy, confidence: Float[Tensor, " C"], progress: Float[Tensor, " T"], rho: float
 ) -> Float[Tensor, "C T"]:
+    shape = len(confidence), len(progress)
+    return _action(policy, confidence, progress, rho).fraction.reshape(shape)
+
+
+def _action(
+    policy: Policy, confidence: Float[Tensor, " C"], progress: Float[Tensor, " T"], rho: float
+) -> Action:
     # a row of its own for each pair: a policy that looks to the left sees the prompt there
     shape = len(confidence), len(progress)
     c, t = confidence.unsqueeze(-1).expand(shape), progress.expand(shape)
     info = info_at(torch.full((c.numel(),), rho))
-    action = policy(synthetic_signals(c.reshape(-1, 1)), t.reshape(-1, 1), info)
-    return action.fraction.reshape(shape)
+    return policy(synthetic_signals(c.reshape(-1, 1)), t.reshape(-1, 1), info)
 
 
 def begun_fractions(
