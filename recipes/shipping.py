@@ -22,7 +22,7 @@ from xpredflow.models.embedded import assets, load
 LEVELS = 255  # on either side of zero
 
 
-def rounded(matrix: Float[Tensor, "R C"]) -> Float[Tensor, "R C"]:
+def rounded(matrix: Float[Tensor, "*R C"]) -> Float[Tensor, "*R C"]:
     """Each row in multiples of the smallest power of two that reaches its largest number."""
     largest = matrix.abs().amax(-1, keepdim=True).clamp(min=1e-12)
     unit = torch.exp2(torch.ceil(torch.log2(largest / LEVELS)))
@@ -38,7 +38,7 @@ def ship(checkpoint: str, out: Path) -> None:
     """
     model = load(checkpoint, dtype="float32")
     for weight in model.parameters():
-        if weight.ndim == 2:
+        if weight.ndim > 1:  # experts are stacked
             weight.copy_(rounded(weight))
     model.convert(torch.float16)
     save(model, out)
