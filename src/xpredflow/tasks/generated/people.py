@@ -149,6 +149,12 @@ FILLERS = (
     *("of course", "if possible", "you know", "this time", "today", "for me", "as always"),
     *("I think", "right away", "in short", "one by one", "to be clear", "maybe", "exactly"),
 )
+ASIDES = (
+    *("It is a nice day.", "I hope you are well.", "This is for my class.", "We do this at home."),
+    *("My friend asked me.", "I tried it before.", "It should be easy.", "There is no hurry."),
+    *("You did well last time.", "That is the whole story.", "Here it comes.", "I am curious."),
+    *("My teacher wants it.", "Nobody here knows.", "It came up at work.", "Do not worry."),
+)
 _ONSETS = (*"bcdfghjklmnprstvwyz", "br", "ch", "cl", "dr", "fr", "gr", "pl", "sh", "st", "th", "tr")
 _VOWELS = (*"aeiouaeiou", "ai", "ea", "ee", "oo", "ou")
 _CODAS = (*[""] * 12, *"bdgklmnprst", "ck", "lt", "mp", "nd", "ng", "rt", "sk", "ss", "st", "th")
@@ -217,6 +223,22 @@ def _blend(rng: Random) -> str:
     """As tokens of words are cut: so each of them comes in words where it says nothing."""
     first, second = (rng.choice(rng.choice(_SEEN)).lower() for _ in range(2))
     return first[: rng.randint(1, 3)] + second[-rng.randint(1, 4) :]
+
+
+def draw_joint(rng: Random, pool: Pool, reserved: bool) -> str:
+    """What stands between things that happen one after the other; in training, often made up."""
+    if reserved or rng.random() < 0.7:
+        return pool.draw(rng, reserved)
+    word = invent(rng) if rng.random() < 0.3 else rng.choice(FILLERS)
+    return rng.choice((f", {word} ", f" {word} ", f"; {word} ", f" and {word} ", f", {word}, "))
+
+
+def put_aside(sentences: list[str], rng: Random, reserved: bool) -> list[str]:
+    """The sentences; in training now and then with one that has nothing to do with them."""
+    if reserved or rng.random() < 0.75:
+        return sentences
+    place = rng.randrange(len(sentences) + 1)
+    return [*sentences[:place], rng.choice(ASIDES), *sentences[place:]]
 
 
 def _fill(text: str, rng: Random) -> str:

@@ -12,7 +12,7 @@ from xpredflow.tasks.generated.minimath.phrasing import (
     told,
 )
 from xpredflow.tasks.generated.minimath.story import Event
-from xpredflow.tasks.generated.people import Pool
+from xpredflow.tasks.generated.people import FILLERS, Pool
 
 MORE = Pool(
     (
@@ -96,8 +96,14 @@ def _sentence(story: Story, h: Happening, rng: Random, reserved: bool) -> str:
     else:
         text = f"{name} {happening(Event(h.sign, h.amount, h.groups), rng)}"
     if h.sign not in "=mft":
-        text = BEFORE.draw(rng, reserved) + text
+        text = _before(rng, reserved) + text
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _before(rng: Random, reserved: bool) -> str:
+    if reserved or rng.random() < 0.8:
+        return BEFORE.draw(rng, reserved)
+    return f"{rng.choice(FILLERS)} "
 
 
 def _question(story: Story, rng: Random, reserved: bool) -> str:

@@ -12,6 +12,8 @@ from xpredflow.tasks.generated.people import (
     address,
     draw_argument,
     draw_function,
+    draw_joint,
+    put_aside,
 )
 
 # Other words for an operation, by the grammar's; the grammar's own is used too.
@@ -170,7 +172,7 @@ def rename(pipeline: Pipeline, rng: Random, reserved: bool) -> Pipeline:
 
 def ask(pipeline: Pipeline, style: str, rng: Random, reserved: bool) -> str:
     """A request as a person may write it."""
-    joint, keep = JOINTS.draw(rng, reserved), KEEP.draw(rng, reserved)
+    joint, keep = draw_joint(rng, JOINTS, reserved), KEEP.draw(rng, reserved)
     text = _frame(rng, reserved).format(
         ask=ASK.draw(rng, reserved),
         sig=pipeline.signature(),
@@ -190,6 +192,7 @@ def _frame(rng: Random, reserved: bool) -> str:
     rng.shuffle(sentences)
     if rng.random() < 0.15:  # in one sentence
         return ", ".join(text.rstrip(".") for text in sentences) + "."
+    sentences = put_aside(sentences, rng, reserved)
     return " ".join(f"{text[:1].upper()}{text[1:]}" for text in sentences)
 
 

@@ -3,7 +3,7 @@
 from random import Random
 
 from xpredflow.tasks.generated.minimath.story import Event, Holder, Story
-from xpredflow.tasks.generated.people import Pool, address
+from xpredflow.tasks.generated.people import Pool, address, draw_joint, put_aside
 
 # All of these words are seen in training; sentences and questions are partly kept for evaluation.
 GAINS = ("buys", "finds", "gets", "wins", "receives", "collects", "picks up")
@@ -146,12 +146,12 @@ def told(sentences: list[str], question: str, style: str, rng: Random, reserved:
     use = USE.draw(rng, reserved).format(style=style)
     first = rng.random() < 0.2
     parts = [use, *sentences, question] if first else [*sentences, question, use]
-    return address(" ".join(parts), rng, reserved)
+    return address(" ".join(put_aside(parts, rng, reserved)), rng, reserved)
 
 
 def _sentence(holder: Holder, item: str, rng: Random, reserved: bool) -> str:
     start = HAS.draw(rng, reserved).format(name=holder.name, n=holder.start, item=item)
-    joint = JOINTS.draw(rng, reserved)
+    joint = draw_joint(rng, JOINTS, reserved)
     parts = [start, *(happening(event, rng) for event in holder.events)]
     text = joint.join(parts)
     return f"{text[:1].upper()}{text[1:]}."
