@@ -32,8 +32,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Window:
-    """Tensors that stay the same from pass to pass, and the same objects, until rows change.
+    """Tensors that stay the same objects from pass to pass, until rows change.
 
+    Of the context only what is being decoded changes, in place; nothing else does.
     With shadows M = 2N columns are read, the canvas and then its shadows; else M = N. A decoder
     with branches has G = (1 + branches) copies of its rows, the rows' own in front.
     """
@@ -59,7 +60,7 @@ class Window:
 
         In place of logits, hidden states where they are asked for.
         """
-        inputs = self.context.clone()
+        inputs = self.context
         copies = inputs.chunk(self.copies) if self.copies > 1 else (inputs,)
         for share in self.shares:
             for copy, canvas in zip(copies, readings[share.group], strict=True):
