@@ -36,7 +36,7 @@ class Summary(NamedTuple):
     top_tokens: Int[Tensor, "*S 4"]
     log_total: Float[Tensor, "*S"]
     log_odds: Float[Tensor, "*S"]
-    bad: Bool[Tensor, "*S"]
+    bad: Bool[Tensor, "*S"] | None  # not finite; none where the host knows that there is nothing
 
 
 class Head(NamedTuple):
@@ -138,11 +138,21 @@ class Distribution:
         """The likeliest tokens of every position, and where the logits are not finite."""
         rows, positions, _ = self.logits.shape
         if self.head is None and self.bonus is None and rows * positions <= self._room():
-            return self._summarised(self.logits.to(torch.float32, copy=True))
-        return Summary(*self._each(self._summarised))
+            made = self._summarised(self.logits.to(torch.float32, copy=True))
+        else:
+            made = self._each(self._summarised)
+        probs, tokens, log_total, log_odds, sums = made
+        # where it costs nothing to look
+        if sums.device.type == "cpu" and np.isfinite(sums.numpy()).all():
+            return Summary(probs, tokens, log_total, log_odds, None)
+        # what is no number says nothing: its row ends with this pass, no rule shall trip on it
+        for numbers in (probs, log_odds):
+            numbers.nan_to_num_(1 / KEPT, torch.inf, -torch.inf)
+        return Summary(probs, tokens, log_total, log_odds, sums - sums != 0)
 
-    def _summarised(self, z: Float[Tensor, "*S V"]) -> Summary:
-        total = z.sum(-1)  # one sum sees a NaN or an infinity anywhere
+    def _summarised(self, z: Float[Tensor, "*S V"]) -> tuple[Tensor, ...]:
+        """What is kept of some positions, and sums that see a NaN or an infinity anywhere."""
+        sums = z.sum(-1)
         top, tokens = likeliest(self.close(z))
         p = torch.softmax(z, -1)
         probs = p.gather(-1, tokens)
@@ -150,14 +160,7 @@ class Distribution:
         log_p = probs[..., 0].log()
         # at most the lead over the runner-up, which is left where all others round to nothing
         log_odds = torch.minimum(log_p - _others(p, tokens[..., :1]).log(), best - second)
-        log_total = best - log_p
-        if z.device.type == "cpu" and np.isfinite(total.numpy()).all():  # it costs nothing to look
-            bad = torch.zeros_like(total, dtype=torch.bool)
-            return Summary(probs, tokens, log_total, log_odds, bad)
-        # what is no number says nothing: its row ends with this pass, no rule shall trip on it
-        for numbers in (probs, log_odds):
-            numbers.nan_to_num_(1 / KEPT, torch.inf, -torch.inf)
-        return Summary(probs, tokens, log_total, log_odds, total - total != 0)
+        return probs, tokens, best - log_p, log_odds, sums
 
     def odds(self, tokens: Int[Tensor, "B N"], without: tuple[int, ...] = ()) -> Odds:
         """p and log-odds of these tokens; those in `without` get none, the others share it."""
@@ -234,19 +237,19 @@ def _best_on_cpu(
     than four numbers are finite: what was taken out could be found again.
     """
     numbers = z.numpy().reshape(-1, z.shape[-1])
-    rows = np.arange(len(numbers))
-    top = np.empty((len(numbers), KEPT), dtype=np.float32)
-    tokens = np.empty((len(numbers), KEPT), dtype=np.int64)
-    for rank in range(KEPT):
-        best = numbers.argmax(-1)
-        top[:, rank], tokens[:, rank] = numbers[rows, best], best
-        numbers[rows, best] = -np.inf
-    for rank in reversed(range(KEPT)):
-        numbers[rows, tokens[:, rank]] = top[:, rank]
+    flat, starts = numbers.reshape(-1), np.arange(0, z.numel(), z.shape[-1])
+    top, at = np.empty((KEPT, len(numbers)), np.float32), np.empty((KEPT, len(numbers)), np.int64)
+    for logits, place in zip(top[::-1], at[::-1], strict=True):
+        numbers.argmax(-1, out=place)
+        place += starts
+        flat.take(place, out=logits, mode="clip")  # all are inside: to check that costs a copy
+        flat[place] = -np.inf
+    flat[at] = top  # where one was found twice, what it was at first is written last
     if not np.isfinite(top).all():
         return None
-    shape = (*z.shape[:-1], KEPT)
-    return torch.from_numpy(top).view(shape), torch.from_numpy(tokens).view(shape)
+    at -= starts
+    best, tokens = (torch.from_numpy(np.ascontiguousarray(one[::-1].T)) for one in (top, at))
+    return best.view(*z.shape[:-1], KEPT), tokens.view(*z.shape[:-1], KEPT)
 
 
 def odds_of(z: Float[Tensor, "P V"], tokens: Int[Tensor, " P"]) -> Odds:

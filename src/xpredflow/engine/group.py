@@ -20,14 +20,15 @@ class Part:
     """A group's share of a pass, before anything of it is accepted.
 
     `outcome` says of every row whether some of its logits are not finite, whether it has converged,
-    gave up or left early: all that the host must know, in one tensor. `bad` are those positions.
+    gave up or left early: all that the host must know, in one tensor. `bad` are those positions,
+    none where the host knows already that there are none.
     """
 
     group: "Group"
     canvas: Canvas
     event: Event
     outcome: Bool[Tensor, "G 4"]
-    bad: Bool[Tensor, "G N"]
+    bad: Bool[Tensor, "G N"] | None
 
 
 class Group:
@@ -58,19 +59,20 @@ class Group:
         With a `head` the logits are hidden states yet.
         """
         seen = [self._seen(*pair, head) for pair in zip(readings, logits, strict=True)]
-        (signals, bad), *others = seen
+        (signals, _), *others = seen
         if others:
             signals = replace(signals, branches=tuple(branch for branch, _ in others))
-            bad = torch.stack([bad, *(elsewhere for _, elsewhere in others)]).any(0)
+        bad = _anywhere([places for _, places in seen])
         canvas, event = self.rule.decoder.step(self.canvas, signals, self.info(), self.space)
         # a Step may be kept, so the logits do not go with it
         event = event._replace(signals=event.signals.summary())
-        bad = bad.masked_fill(canvas.frozen, False)
+        if bad is not None:
+            bad = bad.masked_fill(canvas.frozen, False)
         return Part(self, canvas, event, self._outcome(canvas, bad), bad)
 
     def _seen(
         self, canvas: Canvas, logits: Logits, head: Head | None
-    ) -> tuple[Signals, Bool[Tensor, "G N"]]:
+    ) -> tuple[Signals, Bool[Tensor, "G N"] | None]:
         """The signals of one canvas, and where its logits are not finite."""
         special, rules = self.space.special, (self.rule.forbid_eos, self.rule.rank_ends_last)
         own, shadow = self._constrained(logits[0], canvas), logits[1]
@@ -78,7 +80,7 @@ class Group:
         if shadow is None:
             return signals, bad
         beside, bad_beside = read_checked(shadow, special, *rules, head)
-        return replace(signals, shadow=beside), bad | bad_beside
+        return replace(signals, shadow=beside), _anywhere([bad, bad_beside])
 
     def _constrained(
         self, logits: Float[Tensor, "G N V"], canvas: Canvas
@@ -97,23 +99,25 @@ class Group:
             row.constraint(logits[i, :width], row.open, held)
         return logits
 
-    def _outcome(self, canvas: Canvas, bad: Bool[Tensor, "G N"]) -> Bool[Tensor, "G 4"]:
+    def _outcome(self, canvas: Canvas, bad: Bool[Tensor, "G N"] | None) -> Bool[Tensor, "G 4"]:
+        failed = self.nobody if bad is None else bad.any(-1)
         converged = self.rule.decoder.stop(canvas)
         stalled = getattr(self.rule.decoder, "stalled", None)
         gave_up = self.nobody if stalled is None else stalled(canvas)
         exited = getattr(self.rule.decoder, "exited", None)
         left = self.nobody if exited is None else exited(canvas)
-        return torch.stack((bad.any(-1), converged, gave_up, left), dim=-1)
+        return torch.stack((failed, converged, gave_up, left), dim=-1)
 
     def accept(self, part: Part) -> None:
         """The pass counts."""
         self.canvas = self.reached = part.canvas
         self.step = self.step + 1
+        copies = (1 + self.rule.branches) * (2 if self.rule.shadows else 1)
         for row in self.rows:
             row.step, row.used = row.step + 1, row.used + 1
-            row.read += len(row.open)
-            copies = (1 + self.rule.branches) * (2 if self.rule.shadows else 1)
-            row.shadowed += len(row.open) * (copies - 1)
+            positions = len(row.open)
+            row.read += positions
+            row.shadowed += positions * (copies - 1)
 
     def info(self) -> StepInfo:
         """Where each row stands in its block."""
@@ -144,6 +148,12 @@ class Group:
         # one copy for both: fp32 holds every token id below 2**24
         ids, progress = torch.stack((tokens.float(), part.progress)).tolist()
         return [[int(token) for token in row] for row in ids], progress
+
+
+def _anywhere(places: list[Bool[Tensor, "G N"] | None]) -> Bool[Tensor, "G N"] | None:
+    """Positions that are bad in one canvas or another."""
+    known = [one for one in places if one is not None]
+    return torch.stack(known).any(0) if len(known) > 1 else next(iter(known), None)
 
 
 def rows_of(canvas: Canvas, index: Int[Tensor, " K"]) -> Canvas:

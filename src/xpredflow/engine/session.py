@@ -140,12 +140,9 @@ class Session:
         self._admit()
         if not self._batches:
             return None
-        settled: list[Settled] = []
-        finished: list[Decoded] = []
-        for batch in list(self._batches):
-            parts, ended = self._advance(batch)
-            settled += parts
-            finished += ended
+        advanced = [self._advance(batch) for batch in list(self._batches)]
+        settled = [part for parts, _ in advanced for part in parts]
+        finished = [done for _, ended in advanced for done in ended]
         return merged(settled, self._with_changes(finished))
 
     def _with_changes(self, finished: list[Decoded]) -> list[Decoded]:
@@ -162,6 +159,8 @@ class Session:
 
     def _admit(self) -> None:
         """Who ended or was cancelled leaves, who waits joins, who has a next block begins it."""
+        if not (self._queue or self._leaving or self._advancing):
+            return
         for row in self._leaving:
             self._slots.release(row)
         running = [row for batch in self._batches for row in batch.rows]
@@ -249,7 +248,7 @@ class Session:
             reason = StopReason.CONVERGED if converged else StopReason.BUDGET
             if converged and (stalled or exited):
                 reason = StopReason.EARLY_EXIT if exited else StopReason.STALLED
-            where = part.bad[i] if bad else None
+            where = part.bad[i] if bad and part.bad is not None else None
             done = finished_block(self.model, row, tokens, progress, where, reason)
             if done is None:
                 self._advancing.append(row)

@@ -32,8 +32,8 @@ def read_checked(
     forbid_eos: bool = False,
     rank_ends_last: bool = False,
     head: Head | None = None,
-) -> tuple[Signals, Bool[Tensor, "B N"]]:
-    """The signals, and the positions with a NaN or an infinity.
+) -> tuple[Signals, Bool[Tensor, "B N"] | None]:
+    """The signals, and the positions with a NaN or an infinity; none if there are none for sure.
 
     With a `head` the logits are hidden states yet.
     """
@@ -44,7 +44,7 @@ def read_checked(
 
 def summarised(
     distribution: Distribution, last: tuple[int, ...] = ()
-) -> tuple[Signals, Bool[Tensor, "B N"]]:
+) -> tuple[Signals, Bool[Tensor, "B N"] | None]:
     """What a distribution says, and where it is not finite."""
     probs, tokens, log_total, log_odds, bad = distribution.summary()
     if last:
