@@ -190,13 +190,21 @@ class StepInfo:
     rows: tuple[int, ...]
     seed: int | tuple[int, ...] = 0  # for all rows, or for each
     block: tuple[int, ...] = ()
-    passes: tuple[int, ...] = ()  # `step` on the host: a draw shall not wait for the device
-    is_followed: bool = False  # the host knows that a pass follows for every row
+    # `step`, `budget` and the positions of each row on the host: nothing shall wait for the device
+    passes: tuple[int, ...] = ()
+    budgets: tuple[int, ...] = ()
+    lengths: tuple[int, ...] = ()
 
     @property
     def rho(self) -> Float[Tensor, " B"]:
         """ρ = ℓ/(T − 1), the share of the budget that is used up."""
         return self.step / (self.budget - 1).clamp(min=1)
+
+    @property
+    def is_followed(self) -> bool:
+        """The host knows that a pass follows for every row."""
+        known = zip(self.passes, self.budgets, strict=bool(self.budgets))
+        return bool(self.budgets) and all(step < budget - 1 for step, budget in known)
 
     @property
     def is_last(self) -> Bool[Tensor, " B"]:
@@ -248,7 +256,7 @@ class Canvas:
     @cached_property
     def open(self) -> Bool[Tensor, "B N"]:
         """Positions that have not arrived; asked for several times in a pass."""
-        return ~self.frozen & (self.progress < 1)
+        return (self.progress < 1) > self.frozen  # of bools: one, and not the other
 
     def update(self, **changes: Any) -> "Canvas":
         """A copy with some fields replaced."""

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from xpredflow.engine.randomness import numpy_generator, torch_generator
 from xpredflow.engine.signals import ranked
 from xpredflow.settings import Field, settings
 from xpredflow.types import Canvas, Event, Signals, Space, StepInfo
+
+Number = TypeVar("Number", int, Tensor)  # of one row on the host, or of all in a tensor
 
 
 class Prediction(NamedTuple):
@@ -172,21 +174,38 @@ def uniform_draws(canvas: Canvas, info: StepInfo) -> Float[Tensor, "B N"]:
 
 
 def top_ranked(
-    rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"], quota: Int[Tensor, " B"]
+    rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"], quota: int | Int[Tensor, " B"]
 ) -> Bool[Tensor, "B N"]:
-    """The `quota` best-ranked open positions of each row; ties go to the left."""
+    """The `quota` best-ranked open positions of each row, or of all; ties go to the left."""
+    if isinstance(quota, int) and quota == 1:  # nothing needs to be sorted
+        return surest(rank, open_)
+    quota = quota if isinstance(quota, int) else quota.unsqueeze(-1)
     order = torch.where(open_, rank, -torch.inf).argsort(dim=-1, descending=True, stable=True)
-    first = torch.arange(rank.shape[1], device=rank.device) < quota.unsqueeze(-1)
-    return torch.empty_like(open_).scatter_(-1, order, first) & open_
+    first = torch.arange(rank.shape[1], device=rank.device) < quota
+    return torch.empty_like(open_).scatter_(-1, order, first.expand_as(order)) & open_
 
 
 def surest(rank: Float[Tensor, "B N"], open_: Bool[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
     """The best-ranked open position of each row; of equal ones the leftmost."""
-    best = rank.masked_fill(~open_, -torch.inf).argmax(-1, keepdim=True)
-    return torch.zeros_like(open_).scatter(-1, best, True) & open_
+    best = torch.where(open_, rank, -torch.inf).argmax(-1, keepdim=True)
+    return torch.zeros_like(open_).scatter_(-1, best, True) & open_
 
 
-def even_quota(frozen: Bool[Tensor, "B N"], info: StepInfo) -> Int[Tensor, " B"]:
-    """How many positions this pass commits when the budget is spread evenly, remainder first."""
-    total = (~frozen).sum(-1)
-    return -((info.step - total) // info.budget)  # (total − step)/budget, rounded up
+def even_quota(
+    frozen: Bool[Tensor, "B N"], info: StepInfo, least: int = 0
+) -> int | Int[Tensor, " B"]:
+    """How many positions this pass commits when the budget is spread evenly, remainder first.
+
+    One number where the host knows that it is the same for all rows.
+    """
+    if info.lengths:
+        rows = zip(info.lengths, info.passes, info.budgets, strict=True)
+        quotas = {max(least, _rest_per_pass(*row)) for row in rows}
+        if len(quotas) == 1:
+            return quotas.pop()
+    return _rest_per_pass((~frozen).sum(-1), info.step, info.budget).clamp(min=least)
+
+
+def _rest_per_pass(total: Number, step: Number, budget: Number) -> Number:
+    """(total − step)/budget, rounded up."""
+    return -((step - total) // budget)

@@ -60,7 +60,7 @@ class Klass(Discrete):
         open_ = open_positions(canvas)
         ready = open_ & (prediction.confidence > self.threshold)
         ready &= recall(canvas, "stable") >= self.history
-        quota = even_quota(canvas.frozen, info).clamp(min=1)
+        quota = even_quota(canvas.frozen, info, least=1)
         surest = top_ranked(prediction.log_odds, open_, quota)
         return torch.where(ready.any(-1, keepdim=True), ready, surest)
 

@@ -41,7 +41,7 @@ class Saber(Revising):
         count = (past > 0).sum(-1, keepdim=True)
         bar = torch.where(count > 0, past.sum(-1, keepdim=True) / count.clamp(min=1), 1.0)
         above = open_ & (prediction.confidence > bar)
-        surest = top_ranked(prediction.log_odds, open_, torch.full_like(info.step, self.n))
+        surest = top_ranked(prediction.log_odds, open_, self.n)
         return torch.where(above.sum(-1, keepdim=True) < self.n, surest, above)
 
     def take_back(

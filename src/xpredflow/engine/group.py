@@ -42,6 +42,14 @@ class Group:
         table = torch.tensor(numbers, dtype=torch.long).to(space.table.device)
         self.step, self.budget, self.positions = table[:, 0], table[:, 1], table[:, 2:]
         self.nobody = torch.zeros_like(self.step, dtype=torch.bool)
+        # what does not change until rows join, leave or begin a block: of the host's part of info
+        self.fixed = {
+            "rows": tuple(row.randomness for row in rows),
+            "seed": tuple(row.seed for row in rows),
+            "block": tuple(row.block for row in rows),
+            "budgets": tuple(row.budget for row in rows),
+            "lengths": tuple(len(row.open) for row in rows),
+        }
         self.canvas = with_starts(Canvas.blank(self.positions < 0, space), rows)
         self.reached = self.canvas  # after the newest pass, before rows that ended were read
 
@@ -121,15 +129,8 @@ class Group:
 
     def info(self) -> StepInfo:
         """Where each row stands in its block."""
-        return StepInfo(
-            step=self.step,
-            budget=self.budget,
-            rows=tuple(row.randomness for row in self.rows),
-            seed=tuple(row.seed for row in self.rows),
-            block=tuple(row.block for row in self.rows),
-            passes=tuple(row.step for row in self.rows),
-            is_followed=all(row.step < row.budget - 1 for row in self.rows),
-        )
+        passes = tuple(row.step for row in self.rows)
+        return StepInfo(self.step, self.budget, passes=passes, **self.fixed)
 
     def changed(self, kept: list[int], joining: list[Row]) -> "Group":
         """The rows at these places, and beside them others that begin a block."""
