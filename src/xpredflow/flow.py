@@ -80,8 +80,7 @@ class Flow:
 
         tokens = torch.where(live, signals.tokens, canvas.tokens)
         canvas = canvas.update(state=x_next, progress=t_next, tokens=tokens)
-        moved = (dt > 0).masked_fill(reset, False)
-        return canvas, Event(signals, reedited, committed, action, moved)
+        return canvas, Event(signals, reedited, committed, action, dt)
 
     def trust(self, canvas: Canvas, signals: Signals) -> Float[Tensor, "B N"]:
         """What re-editing holds against progress: c of the prediction (Eq. 11)."""
@@ -100,7 +99,8 @@ class Flow:
         """Hard commitment: the most confident candidate of each row."""
         if self.rules.commit == "off":
             return torch.zeros_like(candidates)
-        surest = signals.log_odds.masked_fill(~candidates, -torch.inf).argmax(-1, keepdim=True)
+        open_odds = torch.where(candidates, signals.log_odds, -torch.inf)
+        surest = open_odds.argmax(-1, keepdim=True)
         return torch.zeros_like(candidates).scatter_(-1, surest, True) & candidates
 
     def stop(self, canvas: Canvas) -> Bool[Tensor, " B"]:

@@ -264,13 +264,23 @@ class Canvas:
 
 
 class Event(NamedTuple):
-    """What a decoder did in one step, for whoever watches: never needed to go on decoding."""
+    """What a decoder did in one step, for whoever watches: never needed to go on decoding.
+
+    `travelled` is the Δt of the policy's action, also where something else came instead of it.
+    """
 
     signals: Signals
     reedited: Bool[Tensor, "B N"]
     committed: Bool[Tensor, "B N"]
     action: Action | None = None
-    moved: Bool[Tensor, "B N"] | None = None
+    travelled: Float[Tensor, "B N"] | None = None
+
+    @property
+    def moved(self) -> Bool[Tensor, "B N"] | None:
+        """Where the action decided: it led somewhere, nothing was re-edited or committed."""
+        if self.travelled is None:
+            return None
+        return (self.travelled > 0) & ~(self.reedited | self.committed)
 
 
 @runtime_checkable

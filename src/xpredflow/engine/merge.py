@@ -50,7 +50,7 @@ def merged(parts: list[Settled], finished: Sequence[Decoded]) -> Step:
             reedited=stacked([event.reedited for event in events]),
             committed=stacked([event.committed for event in events]),
             action=_action(events, stacked),
-            moved=stacked([_moved(event) for event in events]),
+            travelled=stacked([_travelled(event) for event in events]),
         ),
         finished=finished,
     )
@@ -89,8 +89,10 @@ def _action(events: list[Event], stacked: Stack) -> Action | None:
     )
 
 
-def _moved(event: Event) -> Tensor:
-    return torch.zeros_like(event.committed) if event.moved is None else event.moved
+def _travelled(event: Event) -> Tensor:
+    if event.travelled is None:
+        return torch.zeros_like(event.signals.log_odds)
+    return event.travelled
 
 
 def _widened(tensor: Tensor, width: int, filler: int) -> Tensor:

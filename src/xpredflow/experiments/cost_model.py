@@ -17,7 +17,7 @@ from xpredflow.models.base import MaskedDiffusionModel
 
 # Kernels of a layer, of the last norm and the head, and of what follows: signals and the flow.
 LAYER_KERNELS, EXPERT_KERNELS, CACHED_KERNELS = 44, 120, 56
-END_KERNELS, AFTER_KERNELS = 8, 70
+END_KERNELS, AFTER_KERNELS = 8, 67
 SYNCS = 1  # of a step in which no row joins or leaves
 # Tensors as wide as the model that a layer reads or writes outside its products: two norms (7
 # each) and two sums (3 each); the copies around attention; those that are rotated; those of the
