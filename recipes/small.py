@@ -1,19 +1,20 @@
 """Pretrain the embedded model `small`, which begins as `tiny` and learns the long tasks too.
 
+    torchrun --nproc_per_node 2 recipes/small.py                from recipes/small-4: an hour
     torchrun --nproc_per_node 2 recipes/small.py --from-tiny    all of it: hours on 2 cores
-    torchrun --nproc_per_node 2 recipes/small.py                from recipes/small-3: two hours
 
-Killed, the same command goes on where it was. runs/small/model is the result. The vocabulary gets
-more tokens, spells every word alike wherever it stands (spelling.py), so that any can be copied,
-and the model gets more width and depth. Half of the requests are as people write them. In
---from-tiny everything is trained first, mostly short answers; the last run is of long answers, and
-in half of its updates each token is learned from all that stands before it (block_share). Weights
-that an earlier version of this recipe ended with are kept in small-3, rounded (shipping.py);
-docs/embedded.md says how they were made.
+Killed, the same command goes on where it was. runs/small/model is the result, and shipping.py makes
+it what comes with the package. The vocabulary gets more tokens, spells every word alike wherever it
+stands (spelling.py), so that any can be copied, and the model gets more width and depth. The second
+run begins with programs of several functions, until the names in them agree; in some updates each
+token is learned from all that stands before it (block_share). The last run is mostly of what people
+write. It begins with the weights in small-4, which earlier versions of this recipe had ended with,
+rounded; docs/embedded.md says how they were made.
 """
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -31,7 +32,7 @@ from xpredflow.tasks.generated.longmath.story import LARGEST_TOTAL
 from xpredflow.training.pretrain import PretrainConfig, Stage, pretrain
 
 RUNS = Path("runs")
-KEPT = Path(__file__).parent / "small-3"  # weights on the way
+KEPT = Path(__file__).parent / "small-4"  # weights on the way
 SHAPE = {"d_model": 160, "n_heads": 5, "n_kv_heads": 5, "n_layers": 8, "mlp_hidden_size": 480}
 VOCABULARY = 1280
 EXAMPLES = 3000  # of each task, that the vocabulary is learned from
@@ -58,7 +59,15 @@ CODE, MATH, LONG_CODE, LONG_MATH = map(AsPeopleWrite, TASKS)
 SHORT_FIRST = (CODE, MATH, "minicode", "minimath", CODE, MATH, "longcode", "longmath")
 EVERYTHING = (CODE, MATH, "longcode", "longmath", LONG_CODE, LONG_MATH, Sums(LARGEST_TOTAL))
 EVERYTHING += ("minicode", MATH, LONG_CODE, LONG_MATH, "longcode", "longmath", "minimath")
-MOSTLY_LONG = (LONG_CODE, LONG_MATH, "longcode", "longmath", LONG_CODE, LONG_MATH, CODE, MATH)
+NAMES_FIRST = ("longcode", LONG_CODE, "longcode", "minicode", "longcode", LONG_CODE, "minimath")
+NAMES_FIRST += (CODE,)
+LONG_ANSWERS = ("longcode", LONG_CODE, "longmath", LONG_MATH, "minicode", CODE, MATH, LONG_CODE)
+LONG_ANSWERS += ("longcode", LONG_MATH, "longmath", CODE, "minimath", MATH, LONG_CODE, LONG_MATH)
+AS_PEOPLE = (LONG_CODE, LONG_MATH, CODE, MATH, LONG_CODE, LONG_MATH, "longmath", "minicode")
+AS_PEOPLE += (LONG_MATH, Sums(LARGEST_TOTAL), LONG_CODE, MATH, "longcode", CODE, LONG_MATH)
+AS_PEOPLE += ("longmath", "minimath")
+MANY_WORDS = (LONG_CODE, LONG_MATH, CODE, MATH, LONG_CODE, LONG_MATH, CODE, "longmath", MATH)
+MANY_WORDS += (CODE, LONG_MATH, "minicode", LONG_CODE, "longmath", "minimath", CODE, "longcode")
 FIRST = PretrainConfig(
     updates=5760,
     batch=32,
@@ -70,22 +79,26 @@ FIRST = PretrainConfig(
     probe_every=0,
     bf16=multiplies_bfloat16(),
 )
-LAST = PretrainConfig(
-    updates=3328,
-    batch=48,
-    seed=4,
+SECOND = PretrainConfig(
+    updates=8000,
+    batch=32,
+    seed=6,
     lr=2e-3,
     warmup=64,
-    decay_share=0.6923,
-    block_share=0.5,
+    decay_share=0.5,
+    block_share=0.25,
     tail_share=0.125,
-    whole_from=2752,
+    whole_from=6800,
     probe_every=0,
     bf16=multiplies_bfloat16(),
     compile=True,
+    ema=0.995,
 )
+LAST = replace(SECOND, updates=6656, seed=7, decay_share=0.6, block_share=0.125, whole_from=5376)
 KNOWN = 20  # how often a word must stand in the examples to be known with its space
 SCHEDULE = (Stage(0, SHORT_FIRST), Stage(640, EVERYTHING))
+SECOND_SCHEDULE = (Stage(0, NAMES_FIRST), Stage(1024, LONG_ANSWERS), Stage(3072, AS_PEOPLE))
+LAST_SCHEDULE = (Stage(0, MANY_WORDS),)
 
 
 def begin(directory: Path) -> Path:
@@ -128,9 +141,10 @@ def train(out: Path, config: PretrainConfig, start: Path, schedule: tuple[Stage,
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(usage="torchrun recipes/small.py [--from-tiny]")
-    parser.add_argument("--from-tiny", action="store_true", help="not from recipes/small-3")
+    parser.add_argument("--from-tiny", action="store_true", help="not from recipes/small-4")
     start = KEPT
     if parser.parse_args().from_tiny:
         train(RUNS / "small-1", FIRST, begin(RUNS / "small-1" / "start"), SCHEDULE)
-        start = RUNS / "small-1" / "model"
-    train(RUNS / "small", LAST, start, (Stage(0, MOSTLY_LONG),))
+        train(RUNS / "small-2", SECOND, RUNS / "small-1" / "model", SECOND_SCHEDULE)
+        start = RUNS / "small-2" / "model"
+    train(RUNS / "small", LAST, start, LAST_SCHEDULE)

@@ -3,7 +3,17 @@
 from random import Random
 
 import pytest
-from small import EVERYTHING, FIRST, LAST, MOSTLY_LONG, SCHEDULE, SHORT_FIRST, AsPeopleWrite
+from small import (
+    EVERYTHING,
+    FIRST,
+    LAST,
+    LAST_SCHEDULE,
+    SCHEDULE,
+    SECOND,
+    SECOND_SCHEDULE,
+    SHORT_FIRST,
+    AsPeopleWrite,
+)
 
 from xpredflow.tasks import GENERATED
 from xpredflow.tasks.generated.people import NAMES
@@ -28,11 +38,22 @@ def test_every_stage_has_all_tasks_and_the_last_one_all_of_them_twice() -> None:
     assert SCHEDULE[-1].from_update < FIRST.updates
 
 
-def test_the_last_run_is_of_long_answers_and_of_people_s_requests() -> None:
-    names = [make_source(source).name for source in MOSTLY_LONG]
-    assert sum(name.startswith("long") for name in names) == 6
-    assert {f"{name}-people" for name in GENERATED} <= set(names)
-    assert LAST.block_share > 0
+def test_the_second_run_begins_with_programs_and_all_keep_every_task_s_own_words() -> None:
+    stages = [
+        [make_source(source).name for source in stage.sources]
+        for stage in (*SECOND_SCHEDULE, *LAST_SCHEDULE)
+    ]
+    assert sum("longcode" in name for name in stages[0]) == 5
+    for names in stages:  # what is left out is forgotten
+        assert {"minicode", "minimath", "longcode"} <= set(names)
+    for names in stages[1:]:
+        assert {f"{name}-people" for name in GENERATED} <= set(names)
+    assert SECOND_SCHEDULE[-1].from_update < SECOND.whole_from < SECOND.updates
+
+
+def test_most_of_the_last_run_is_of_people_s_requests() -> None:
+    names = [make_source(source).name for source in LAST_SCHEDULE[0].sources]
+    assert sum(name.endswith("-people") for name in names) >= 2 / 3 * len(names)
     assert LAST.whole_from < LAST.updates
 
 
@@ -50,7 +71,9 @@ def test_sums_reach_as_far_as_three_people_s_total() -> None:
 
 
 def test_reserved_names_are_in_no_batch() -> None:
-    for source in map(make_source, (*EVERYTHING, *MOSTLY_LONG)):
+    stages = (*SCHEDULE, *SECOND_SCHEDULE, *LAST_SCHEDULE)
+    trained_on = {source for stage in stages for source in stage.sources}
+    for source in map(make_source, trained_on):
         for index in range(100):
             prompt = source.problem("train", index).prompt
             assert not [name for name in NAMES.reserved if f"{name} " in prompt]
