@@ -67,8 +67,6 @@ class ExtendedFlow(Flow):
         """The paper's step, and what `confirm` and `max_idle_passes` have to remember of it."""
         before = canvas.progress
         canvas, event = super().step(canvas, signals, info, space)
-        if event.action is not None and event.action.commit_threshold is not None:
-            event = event._replace(moved=~canvas.frozen)  # not to move was a choice too
         memory = dict(canvas.memory)
         if self.rules.confirm:
             memory["reached"] = before >= self.rules.tau

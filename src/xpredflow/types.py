@@ -35,24 +35,6 @@ class Cache(Protocol):
 
 
 @runtime_checkable
-class FrozenRows(Cache, Protocol):
-    """An approximate cache, which a bidirectional model may have: see `models.frozen_cache`.
-
-    It is made by the model's `new_frozen_cache(slots, length)` and handed to `logits` as any other.
-    """
-
-    lead: int  # positions before the wanted ones that a pass must give too
-
-    def occupy(self, slot: int, length: int) -> None:
-        """A new row of this length takes the slot; its next pass gives all its positions."""
-        ...
-
-    def grow(self, slots: int, length: int) -> None:
-        """Room for more or longer rows; what is held stays."""
-        ...
-
-
-@runtime_checkable
 class Model(Protocol):
     """A model as the engine sees it: embeddings in, logits at some columns out.
 
@@ -264,22 +246,21 @@ class Canvas:
 
 
 class Event(NamedTuple):
-    """What a decoder did in one step, for whoever watches: never needed to go on decoding.
-
-    `travelled` is the Δt of the policy's action, also where something else came instead of it.
-    """
+    """What a decoder did in one step, for whoever watches: never needed to go on decoding."""
 
     signals: Signals
     reedited: Bool[Tensor, "B N"]
     committed: Bool[Tensor, "B N"]
     action: Action | None = None
-    travelled: Float[Tensor, "B N"] | None = None
+    travelled: Float[Tensor, "B N"] | None = None  # Δt of the action, whatever came instead of it
 
     @property
     def moved(self) -> Bool[Tensor, "B N"] | None:
-        """Where the action decided: it led somewhere, nothing was re-edited or committed."""
-        if self.travelled is None:
+        """Where the action decided; one that also says when to commit and re-edit: everywhere."""
+        if self.travelled is None or self.action is None:
             return None
+        if self.action.commit_threshold is not None:
+            return torch.ones_like(self.committed)
         return (self.travelled > 0) & ~(self.reedited | self.committed)
 
 

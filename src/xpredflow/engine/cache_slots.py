@@ -6,13 +6,31 @@ ask for it (`cache="prefix"` or `"dual"`); see `xpredflow.models.frozen_cache`.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal, Protocol, cast, runtime_checkable
 
 from xpredflow.engine.rows import Row
 from xpredflow.errors import InputError
-from xpredflow.types import Cache, FrozenRows, Model
+from xpredflow.types import Cache, Model
 
 CacheKind = Literal["prefix", "dual"]
+
+
+@runtime_checkable
+class FrozenRows(Cache, Protocol):
+    """An approximate cache, which a bidirectional model may have: see `models.frozen_cache`.
+
+    It is made by the model's `new_frozen_cache(slots, length)` and handed to `logits` as any other.
+    """
+
+    lead: int  # positions before the wanted ones that a pass must give too
+
+    def occupy(self, slot: int, length: int) -> None:
+        """A new row of this length takes the slot; its next pass gives all its positions."""
+        ...
+
+    def grow(self, slots: int, length: int) -> None:
+        """Room for more or longer rows; what is held stays."""
+        ...
 
 
 @dataclass

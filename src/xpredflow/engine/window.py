@@ -8,10 +8,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from xpredflow.engine.cache_slots import FrozenRows
 from xpredflow.engine.group import Group
 from xpredflow.engine.guidance import guided_logits
 from xpredflow.engine.rows import Row
-from xpredflow.types import Cache, Canvas, FrozenRows, Model, Space, shadow
+from xpredflow.types import Cache, Canvas, Model, Space, shadow
 
 
 @dataclass(frozen=True)
