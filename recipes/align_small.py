@@ -50,7 +50,7 @@ class Round:
 
 
 ROUNDS = (
-    Round("small-aligned-1", "threshold:0.9", FIRST),
+    Round("small-aligned-1", "threshold:0.97", FIRST),
     Round(
         "small-aligned",
         "flow",

@@ -1,15 +1,16 @@
 """Pretrain the embedded model `small`, which begins as `tiny` and learns the long tasks too.
 
-    torchrun --nproc_per_node 2 recipes/small.py                from recipes/small-4: an hour
+    torchrun --nproc_per_node 2 recipes/small.py                from recipes/small-4: two hours
     torchrun --nproc_per_node 2 recipes/small.py --from-tiny    all of it: hours on 2 cores
 
 Killed, the same command goes on where it was. runs/small/model is the result, and shipping.py makes
 it what comes with the package. The vocabulary gets more tokens, spells every word alike wherever it
 stands (spelling.py), so that any can be copied, and the model gets more width and depth. The second
 run begins with programs of several functions, until the names in them agree; in some updates each
-token is learned from all that stands before it (block_share). The last run is mostly of what people
-write. It begins with the weights in small-4, which earlier versions of this recipe had ended with,
-rounded; docs/embedded.md says how they were made.
+token is learned from all that stands before it (block_share). The third is mostly of what people
+write, and the last mostly of long word problems. The third begins with the weights in small-4,
+which earlier versions of this recipe had ended with, rounded; docs/embedded.md says how they were
+made.
 """
 
 import argparse
@@ -68,6 +69,8 @@ AS_PEOPLE += (LONG_MATH, Sums(LARGEST_TOTAL), LONG_CODE, MATH, "longcode", CODE,
 AS_PEOPLE += ("longmath", "minimath")
 MANY_WORDS = (LONG_CODE, LONG_MATH, CODE, MATH, LONG_CODE, LONG_MATH, CODE, "longmath", MATH)
 MANY_WORDS += (CODE, LONG_MATH, "minicode", LONG_CODE, "longmath", "minimath", CODE, "longcode")
+MOSTLY_WORKED = ("longmath", LONG_CODE, LONG_MATH, CODE, "longmath", MATH, LONG_MATH, "longcode")
+MOSTLY_WORKED += ("longmath", CODE, LONG_MATH, LONG_CODE, "minimath", LONG_MATH, MATH, "minicode")
 FIRST = PretrainConfig(
     updates=5760,
     batch=32,
@@ -94,11 +97,15 @@ SECOND = PretrainConfig(
     compile=True,
     ema=0.995,
 )
-LAST = replace(SECOND, updates=6656, seed=7, decay_share=0.6, block_share=0.125, whole_from=5376)
+THIRD = replace(SECOND, updates=6656, seed=7, decay_share=0.6, block_share=0.125, whole_from=5376)
+LAST = replace(
+    THIRD, updates=4200, seed=8, lr=1.5e-3, decay_share=0.6, block_share=0.5, whole_from=3400
+)
 KNOWN = 20  # how often a word must stand in the examples to be known with its space
 SCHEDULE = (Stage(0, SHORT_FIRST), Stage(640, EVERYTHING))
 SECOND_SCHEDULE = (Stage(0, NAMES_FIRST), Stage(1024, LONG_ANSWERS), Stage(3072, AS_PEOPLE))
-LAST_SCHEDULE = (Stage(0, MANY_WORDS),)
+THIRD_SCHEDULE = (Stage(0, MANY_WORDS),)
+LAST_SCHEDULE = (Stage(0, MOSTLY_WORKED),)
 
 
 def begin(directory: Path) -> Path:
@@ -147,4 +154,5 @@ if __name__ == "__main__":
         train(RUNS / "small-1", FIRST, begin(RUNS / "small-1" / "start"), SCHEDULE)
         train(RUNS / "small-2", SECOND, RUNS / "small-1" / "model", SECOND_SCHEDULE)
         start = RUNS / "small-2" / "model"
-    train(RUNS / "small", LAST, start, LAST_SCHEDULE)
+    train(RUNS / "small-3", THIRD, start, THIRD_SCHEDULE)
+    train(RUNS / "small", LAST, RUNS / "small-3" / "model", LAST_SCHEDULE)

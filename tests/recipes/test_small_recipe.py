@@ -12,6 +12,8 @@ from small import (
     SECOND,
     SECOND_SCHEDULE,
     SHORT_FIRST,
+    THIRD,
+    THIRD_SCHEDULE,
     AsPeopleWrite,
 )
 
@@ -41,7 +43,7 @@ def test_every_stage_has_all_tasks_and_the_last_one_all_of_them_twice() -> None:
 def test_the_second_run_begins_with_programs_and_all_keep_every_task_s_own_words() -> None:
     stages = [
         [make_source(source).name for source in stage.sources]
-        for stage in (*SECOND_SCHEDULE, *LAST_SCHEDULE)
+        for stage in (*SECOND_SCHEDULE, *THIRD_SCHEDULE, *LAST_SCHEDULE)
     ]
     assert sum("longcode" in name for name in stages[0]) == 5
     for names in stages:  # what is left out is forgotten
@@ -51,10 +53,12 @@ def test_the_second_run_begins_with_programs_and_all_keep_every_task_s_own_words
     assert SECOND_SCHEDULE[-1].from_update < SECOND.whole_from < SECOND.updates
 
 
-def test_most_of_the_last_run_is_of_people_s_requests() -> None:
-    names = [make_source(source).name for source in LAST_SCHEDULE[0].sources]
-    assert sum(name.endswith("-people") for name in names) >= 2 / 3 * len(names)
-    assert LAST.whole_from < LAST.updates
+def test_most_of_the_last_runs_is_of_people_s_requests_and_much_of_long_problems() -> None:
+    for schedule, config in ((THIRD_SCHEDULE, THIRD), (LAST_SCHEDULE, LAST)):
+        names = [make_source(source).name for source in schedule[0].sources]
+        assert sum(name.endswith("-people") for name in names) >= 0.6 * len(names)
+        assert config.whole_from < config.updates
+    assert sum("longmath" in name for name in names) >= 0.4 * len(names)
 
 
 def test_sums_reach_as_far_as_three_people_s_total() -> None:
@@ -71,7 +75,7 @@ def test_sums_reach_as_far_as_three_people_s_total() -> None:
 
 
 def test_reserved_names_are_in_no_batch() -> None:
-    stages = (*SCHEDULE, *SECOND_SCHEDULE, *LAST_SCHEDULE)
+    stages = (*SCHEDULE, *SECOND_SCHEDULE, *THIRD_SCHEDULE, *LAST_SCHEDULE)
     trained_on = {source for stage in stages for source in stage.sources}
     for source in map(make_source, trained_on):
         for index in range(100):

@@ -246,7 +246,10 @@ def _fill(text: str, rng: Random) -> str:
     words = text.split(" ")
     for _ in range(rng.choice((0, 0, 0, 0, 1, 1, 2))):
         filler = invent(rng) if rng.random() < 0.4 else rng.choice(FILLERS)
-        words.insert(rng.randrange(1, len(words) + 1), filler)
+        place = rng.randrange(1, len(words) + 1)
+        before = words[place - 1]
+        if before.count("(") == before.count(")"):  # arguments stand together
+            words.insert(place, filler)
     return " ".join(words)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from xpredflow.tasks.generated.longmath.story import FINAL, PRODUCT, Equation, Story
-from xpredflow.tasks.generated.minimath.working import JOINTS, MARKS, OPENINGS, expression
+from xpredflow.tasks.generated.minimath.working import JOINTS, MARKS, OPENINGS
 
 LETTERS = ("x", "n", "a", "m", "b", "c", "k", "y")
 PRODUCT_LETTERS = ("p", "q", "r", "g", "h")
@@ -16,9 +16,13 @@ def work(story: Story, style: str, rng: Random) -> str:
     return "\n".join([*lines, f"#### {story.answer}"])
 
 
-def _formula(equation: Equation, rng: Random) -> str:
-    """Sums and products may stand either way round."""
-    return f"{expression(equation.a, equation.sign, equation.b, rng)}={equation.value}"
+def _formula(equation: Equation) -> str:
+    """The running amount stands first; minimath has sums either way round.
+
+    Whose amount it is must be found out anew in each of up to eight equations, and a number that
+    stands in either of two places says less about that.
+    """
+    return f"{equation.a}{equation.sign}{equation.b}={equation.value}"
 
 
 def letters(story: Story, rng: Random) -> list[str]:
@@ -31,7 +35,7 @@ def letters(story: Story, rng: Random) -> list[str]:
             letter = products.pop()
         else:
             letter = chosen[-1 if equation.about == FINAL else equation.about]
-        lines.append(f"{letter}={_formula(equation, rng)}")
+        lines.append(f"{letter}={_formula(equation)}")
     return lines
 
 
@@ -40,19 +44,19 @@ def people(story: Story, rng: Random) -> list[str]:
     mark = rng.choice(MARKS)
     labels = {PRODUCT: "Group", FINAL: "All" if story.question == "all" else "More"}
     labels |= dict(enumerate(story.names))
-    return [f"{labels[e.about]}{mark} {_formula(e, rng)}" for e in story.equations()]
+    return [f"{labels[e.about]}{mark} {_formula(e)}" for e in story.equations()]
 
 
 def units(story: Story, rng: Random) -> list[str]:
     """The thing counted after each amount, and the same mark after each line."""
     mark = rng.choice(MARKS)
-    return [f"{_formula(e, rng)} {story.item}{mark}" for e in story.equations()]
+    return [f"{_formula(e)} {story.item}{mark}" for e in story.equations()]
 
 
 def sentence(story: Story, rng: Random) -> list[str]:
     """All equations in one sentence, joined by the same word."""
     opening, joint = rng.choice(OPENINGS), rng.choice(JOINTS)
-    first, *rest = [_formula(e, rng) for e in story.equations()]
+    first, *rest = [_formula(e) for e in story.equations()]
     return ["".join([f"{opening} {first}", *(f", {joint} {text}" for text in rest), "."])]
 
 
