@@ -83,7 +83,19 @@ def test_the_embedded_models_say_what_they_are(caplog) -> None:
         assert not caplog.messages
         generate(load("tiny-aligned"), "Hello")
     assert done.text.endswith("#### 22")
-    assert "knows two kinds of request" in caplog.messages[0]
+    assert "knows a few kinds of request" in caplog.messages[0]
+    assert "'small-aligned' reads them in more words" in caplog.messages[0]
+
+
+def test_the_larger_embedded_model_takes_requests_in_any_words_and_says_what_it_is(caplog) -> None:
+    asked = "Hi! Tom has 24 pens. Then he loses 5. How many pens does he own? In units please"
+    with caplog.at_level(logging.WARNING, "xpredflow"):
+        [done] = generate(load("small-aligned"), asked)
+        assert not caplog.messages
+        generate(load("small-aligned"), "Hello", gen_length=8)
+    assert "24-5=19" in done.text
+    assert "longmath" in caplog.messages[0]
+    assert "'small-aligned' reads" not in caplog.messages[0]
 
 
 def test_defaults_survive_saving_and_foreign_entries_are_kept(tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ class Inputs:
 
     def pairs(self) -> list[Pair]:
         """Every model with its aligned one; without --model, the embedded ones."""
-        count = len(self.aligned) or len(embedded.ALIGNED)
-        models = self.models or tuple(embedded.ALIGNED)[:count]
+        count = len(self.aligned) or len(embedded.SHORT_TASKS_ONLY)
+        models = self.models or embedded.SHORT_TASKS_ONLY[:count]
         aligned = self.aligned or tuple(embedded.ALIGNED.get(model) for model in models)
         if len(aligned) != len(models):
             raise InputError(
@@ -81,7 +81,9 @@ class Inputs:
     @property
     def chosen_policy(self) -> str | None:
         """The one that was given, or for embedded models the one that was trained on them."""
-        if self.policy is None and all(pair.aligned in embedded.EMBEDDED for pair in self.pairs()):
+        known = [embedded.ALIGNED[name] for name in embedded.SHORT_TASKS_ONLY]
+        known.append(embedded.PAPER_ALIGNED)
+        if self.policy is None and all(pair.aligned in known for pair in self.pairs()):
             return embedded.PRETRAINED
         return self.policy
 

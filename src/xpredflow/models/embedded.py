@@ -17,16 +17,18 @@ from xpredflow.models.precision import AUTO
 from xpredflow.models.shards import SINGLE
 
 # Each model as it was pretrained, and after alignment, which is what flow needs.
-ALIGNED = {"tiny": "tiny-aligned", "tiny-moe": "tiny-moe-aligned"}
+ALIGNED = {"tiny": "tiny-aligned", "tiny-moe": "tiny-moe-aligned", "small": "small-aligned"}
+SHORT_TASKS_ONLY = ("tiny", "tiny-moe")  # of the generated tasks, and in the grammar's words
 PAPER_ALIGNED = "tiny-aligned-paper"  # by the paper's alignment alone: one round, unfiltered
 EMBEDDED = (*ALIGNED, *ALIGNED.values(), PAPER_ALIGNED)
 PRETRAINED = "tiny"  # what trainings start from unless told
 DEFAULT = ALIGNED[PRETRAINED]  # what decodes
-# The requests of minicode and of minimath, roughly.
+# The requests of minicode and of minimath, roughly; in people's words, by what they must name.
 _KNOWN = re.compile(
     r"(?:Write|Define) \w+\(\w+(?:, k)?\) with [a-z ]+\. For each (?:number|word): "
     r"|[A-Z]\w+ has \d\d? \w+,[^?]+\? Use (?:letters|names|units|one sentence)\.$"
 )
+_KNOWN_IN_ANY_WORDS = re.compile(r"\w+\(\w+(?:, k)?\)|\d.*\?", re.DOTALL)
 _EXAMPLE = "Zoe has 25 pens, loses 7, buys 4. How many pens now? Use letters."
 
 
@@ -143,9 +145,15 @@ def load_embedded(
 
 def _hint(name: str, prompt: Any) -> str | None:
     """What the embedded models can answer, for who asks them something else."""
-    if not isinstance(prompt, str) or "[[mask:" in prompt or _KNOWN.match(prompt[:2000].strip()):
+    if not isinstance(prompt, str) or "[[mask:" in prompt:
         return None
+    short = name.startswith(SHORT_TASKS_ONLY)
+    text = prompt[:2000].strip()
+    if _KNOWN.match(text) if short else _KNOWN_IN_ANY_WORDS.search(text):
+        return None
+    tasks = "minicode, minimath" if short else "minicode, minimath, longcode, longmath"
+    words = "'small-aligned' reads them in more words; " if short else ""
     return (
-        f"note: {name!r} is very small and knows two kinds of request, such as {_EXAMPLE!r}"
-        " (xpredflow tasks minicode, minimath); for other text load a checkpoint of yours"
+        f"note: {name!r} is very small and knows a few kinds of request, such as {_EXAMPLE!r}"
+        f" (xpredflow tasks {tasks}); {words}for other text load a checkpoint of yours"
     )
