@@ -27,7 +27,7 @@ class Running:
 
     def post(self, path: str = CHAT, **body: Any) -> httpx.Response:
         """One request, by a client of its own."""
-        return httpx.post(self.url + path, json=body, timeout=60)
+        return httpx.post(self.url + path, json=body, timeout=240)
 
     def chat(self, content: str = PENS, **body: Any) -> dict[str, Any]:
         """The answer to one message; it must be one."""

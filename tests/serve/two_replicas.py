@@ -70,10 +70,10 @@ def main() -> None:
         assert float(passes) == 6 * offline.passes
         assert server.refused(budget="x")[0] == 400
         body = {"messages": MESSAGES, "stream": True, "decoder": "threshold:0.9"}
-        with httpx.stream("POST", server.url + CHAT, json=body, timeout=60) as response:
+        with httpx.stream("POST", server.url + CHAT, json=body, timeout=240) as response:
             assert "[DONE]" in response.read().decode()
         slow = {"messages": MESSAGES, "stream": True, "decoder": "mask", "max_tokens": 256}
-        with httpx.stream("POST", server.url + CHAT, json=slow, timeout=60) as response:
+        with httpx.stream("POST", server.url + CHAT, json=slow, timeout=240) as response:
             next(response.iter_raw())  # hangs up after the first event
         [offline] = generate(engine.model, PENS, decoder="mask", gen_length=96)
         answers = ask_all(server, 4, decoder="mask", max_tokens=96)
