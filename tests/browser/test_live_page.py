@@ -38,13 +38,19 @@ def decode(page: Any, *decoders: str, prompt: str = PENS) -> None:
         page,
         f"live.columns.recordings.filter((one) => one.decoded).length === {len(decoders) or 1}",
     )
+    done(page)
+
+
+def done(page: Any) -> None:
+    """Nothing is decoded any more, and what was is shown: with the next picture of the screen."""
     page.wait_for_selector(DONE, state="attached")
+    until(page, "!live.due")
 
 
 def branch(page: Any, label: str, count: int = 2) -> None:
     page.click(f".branch button:text-is('{label}')")
     until(page, f"live.columns.recordings.filter((one) => one.decoded).length === {count}")
-    page.wait_for_selector(DONE, state="attached")
+    done(page)
 
 
 def test_decoders_side_by_side_are_the_offline_decodes(page: Any, server: Running) -> None:
@@ -105,7 +111,7 @@ def test_branches_of_branches_and_what_gives_way_to_them(tab: Any, page: Any) ->
     page.click(".branch button:text-is('re-mask')")
     until(page, "live.columns.recordings[2].header.decoder === 'mask+budget=6'")
     assert page.evaluate("live.columns.recordings[2].request.changes[0].hold") is False
-    page.wait_for_selector(DONE, state="attached")
+    done(page)
     page.click("[aria-label='Remove mask+budget=6']")
     assert page.locator("article").count() == 3
     assert all("400" in problem for problem in tab.problems)
@@ -137,7 +143,7 @@ def test_typing_is_no_command_and_stopping_keeps_what_is_there(page: Any) -> Non
     page.click("#decode")
     until(page, "live.columns.recordings[0]?.passes > 1")
     page.click("#stop")
-    page.wait_for_selector(DONE, state="attached")
+    done(page)
     assert page.locator(".status").inner_text().endswith("stopped")
 
 
