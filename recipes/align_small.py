@@ -1,6 +1,6 @@
 """Align `small` twice on its own right answers, whole and in blocks.
 
-    python recipes/align_small.py                      runs/small/model, about 40 minutes on a core
+    python recipes/align_small.py                      runs/small/model, over an hour on a core
     python recipes/align_small.py recipes/small-4      from other weights
     python recipes/align_small.py --answers people     only one half of the answers, on another core
 

@@ -98,9 +98,7 @@ SECOND = PretrainConfig(
     ema=0.995,
 )
 THIRD = replace(SECOND, updates=6656, seed=7, decay_share=0.6, block_share=0.125, whole_from=5376)
-LAST = replace(
-    THIRD, updates=4200, seed=8, lr=1.5e-3, decay_share=0.6, block_share=0.5, whole_from=3400
-)
+LAST = replace(THIRD, updates=4200, seed=8, lr=1.5e-3, block_share=0.5, whole_from=3400)
 KNOWN = 20  # how often a word must stand in the examples to be known with its space
 SCHEDULE = (Stage(0, SHORT_FIRST), Stage(640, EVERYTHING))
 SECOND_SCHEDULE = (Stage(0, NAMES_FIRST), Stage(1024, LONG_ANSWERS), Stage(3072, AS_PEOPLE))

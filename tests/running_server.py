@@ -25,9 +25,9 @@ class Running:
     engine: Engine
     desk: Desk
 
-    def post(self, path: str = CHAT, **body: Any) -> httpx.Response:
+    def post(self, path: str = CHAT, timeout: float = 60, **body: Any) -> httpx.Response:
         """One request, by a client of its own."""
-        return httpx.post(self.url + path, json=body, timeout=240)
+        return httpx.post(self.url + path, json=body, timeout=timeout)
 
     def chat(self, content: str = PENS, **body: Any) -> dict[str, Any]:
         """The answer to one message; it must be one."""

@@ -32,7 +32,7 @@ def ask_all(served: Running, count: int, **body: Any) -> list[httpx.Response]:
     found: dict[int, httpx.Response] = {}
 
     def ask(i: int) -> None:
-        found[i] = served.post(messages=MESSAGES, seed=i, **body)
+        found[i] = served.post(timeout=240, messages=MESSAGES, seed=i, **body)
 
     threads = [threading.Thread(target=ask, args=(i,)) for i in range(count)]
     for thread in threads:
